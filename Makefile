@@ -1,0 +1,43 @@
+# `make demo` and `make test` work on a fresh machine: each makes .venv, installs the checkout into it and runs.
+# The stamp depends on pyproject.toml, so a changed dependency reinstalls by itself.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := test
+
+VENV ?= .venv
+# The first interpreter that is new enough; a pyenv shim may exist for a version that does not, hence the trial run.
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.gpuemu-installed
+TESTS ?= tests
+ARGS ?=
+
+.PHONY: demo test judges lint bench clean
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "gpuemu needs Python 3.11 or newer; set PYTHON=/path/to/python" >&2; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --disable-pip-version-check --quiet -e '.[dev]'
+	touch $@
+
+demo: $(STAMP)
+	$(PY) -m gpuemu ci examples --parallel 2 --expect examples/expected.toml $(ARGS)
+
+test: $(STAMP)
+	$(PY) -m pytest $(TESTS) $(ARGS)
+
+judges: $(STAMP)
+	$(PY) -m pytest tests -m judge $(ARGS)
+
+lint: $(STAMP)
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+bench: $(STAMP)
+	$(PY) -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
