@@ -14,7 +14,7 @@ The tree (exit codes are the command line's):
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,10 @@ class Diagnostic:
         return "\n".join(lines)
 
 
-@dataclass
 class GpuemuError(Exception):
     """Base of all errors that gpuemu raises on purpose."""
 
-    diagnostics: tuple[Diagnostic, ...] = field(default=())
+    diagnostics: tuple[Diagnostic, ...]
     kind = "error"
 
     def __init__(
