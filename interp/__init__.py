@@ -1,0 +1,1 @@
+"""What a machine does with checked IR: instruction meanings, number formats, memory, scheduling, engines."""

@@ -1,0 +1,1 @@
+"""Native functions that both engines call, bound by symbol name."""
