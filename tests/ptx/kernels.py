@@ -61,7 +61,7 @@ def matmul(
     pa = a + rows[:, None] * sam + inner[None, :] * sak
     pb = b + inner[:, None] * sbk + cols[None, :] * sbn
     acc = tl.zeros((BM, BN), tl.float32)
-    for step in range(0, tl.cdiv(k, BK)):
+    for step in range(tl.cdiv(k, BK)):
         left = k - step * BK
         va = tl.load(pa, mask=(rows[:, None] < m) & (inner[None, :] < left), other=0.0)
         vb = tl.load(pb, mask=(inner[:, None] < left) & (cols[None, :] < n), other=0.0)

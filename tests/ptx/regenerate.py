@@ -139,7 +139,7 @@ def lower_entry(kernels: Any, entry: dict[str, Any]) -> str:
     return lowered.ptx
 
 
-def _kernels_at_fixed_place() -> Any:
+def kernels_at_fixed_place() -> Any:
     _FIXED.mkdir(exist_ok=True)
     copy = _FIXED / "kernels.py"
     shutil.copyfile(HERE / "kernels.py", copy)
@@ -150,7 +150,7 @@ def _kernels_at_fixed_place() -> Any:
     return module
 
 
-def _without_site_packages(text: str) -> str:
+def without_site_packages(text: str) -> str:
     import triton
 
     return text.replace(str(Path(triton.__file__).parent), "/triton")
@@ -158,9 +158,9 @@ def _without_site_packages(text: str) -> str:
 
 def main(names: list[str]) -> None:
     sys.path.insert(0, str(HERE.parents[1]))
-    kernels = _kernels_at_fixed_place()
+    kernels = kernels_at_fixed_place()
     for name in names or CORPUS:
-        text = _without_site_packages(lower_entry(kernels, CORPUS[name]))
+        text = without_site_packages(lower_entry(kernels, CORPUS[name]))
         plain, packed = HERE / f"{name}.ptx", HERE / f"{name}.ptx.gz"
         if len(text) > _GZIP_ABOVE:
             packed.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
