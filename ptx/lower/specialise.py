@@ -85,7 +85,7 @@ class Binding:
         names = [p.name for p in self.kernel.params]
         return {name: s[0] for name, s in zip(names, self.specialisation, strict=True)}
 
-    def constexprs(self) -> dict[Path, Any]:
+    def constexprs(self) -> dict[Path | str, Any]:
         util = import_module("triton._utils")
         types = [s[0] for s in self.specialisation]
         values = list(self.values.values())

@@ -131,7 +131,7 @@ def fp_fusion(requested: bool | None) -> bool:
 def _installation() -> str:
     """The installed compiler: version, place, size and time of `libtriton` (hashing its 500 MB costs 0.5 s)."""
     module = triton()
-    library = import_module("triton._C.libtriton").__file__
+    library = str(import_module("triton._C.libtriton").__file__)
     status = os.stat(library)
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     return f"{module.__version__}|{os.path.dirname(module.__file__)}|{status.st_size}|{status.st_mtime_ns}|py{python}"

@@ -144,9 +144,7 @@ def test_a_kernel_at_another_place_is_another_kernel(tmp_path: Path, compilation
     """The same text in two files: a report has to name the right one."""
     import importlib.util
 
-    text = (
-        "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n"
-    )
+    text = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef one(x):\n    tl.store(x, 1.0)\n"
     found = []
     for place in ("here", "there"):
         path = tmp_path / place / "kernel.py"

@@ -1,0 +1,207 @@
+"""`gpuemu.run`: a `@triton.jit` function launched on the CPU, as `kernel[grid](...)` would launch it on a GPU.
+
+    arguments -> numpy views -> device addresses -> Triton's own specialisation -> PTX -> Module -> launch
+
+Addresses are planned before lowering, because Triton compiles for their alignment: the plan depends on the order, sizes
+and overlaps of the arrays only, so PTX does not depend on the host's allocator. Triton kernels take two hidden last
+arguments, global scratch and profile scratch; both are supplied here.
+
+Second and later calls with the same specialisation skip lowering and loading: an in-process memo, keyed like Triton's
+own plus device and contraction mode, leaves the binder, the plan and the launch itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import ml_dtypes
+import numpy as np
+
+from gpuemu.arrays import Array, as_array, as_scalar, element_type
+from interp.launch import Module, Result
+from interp.memory import plan_addresses
+from ptx.errors import InvalidInput
+from ptx.lower import specialise, toolchain, wrappers
+from ptx.lower.specialise import Binding, DevicePointer
+from ptx.lower.triton import Lowered, Param, lower_call
+
+Grid = int | tuple[int, ...] | list[int] | Callable[[Mapping[str, Any]], Any]
+
+_DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A specialisation, lowered and loaded: what a repeated call needs."""
+
+    lowered: Lowered
+    entry: Any
+    converters: tuple[Callable[[Mapping[str, Any]], Any], ...]
+
+
+_memo: WeakKeyDictionary[Any, dict[Any, _Loaded]] = WeakKeyDictionary()
+
+
+def run(
+    kernel: Any,
+    grid: Grid,
+    *args: Any,
+    target: str = "sm_90",
+    device: str | None = None,
+    engine: str = "compiled",
+    fmad: str | None = None,
+    ctas: Iterable[tuple[int, int, int]] | None = None,
+    num_warps: int = 4,
+    num_stages: int = 3,
+    num_ctas: int = 1,
+    enable_fp_fusion: bool | None = None,
+    **constexprs: Any,
+) -> Result:
+    """Compile a Triton kernel for `target` with no GPU, execute its PTX on the CPU, update the arrays in place.
+
+    `kernel`: a `@triton.jit` function, also inside `@triton.heuristics` or `@triton.autotune` (no timing: see
+    `ptx/lower/wrappers.py`; a configuration's options win over this function's defaults). `grid`: int, tuple of up to
+    three, or a function of the bound arguments. `args` and `constexprs` bind as in a launch: arrays are numpy,
+    ml_dtypes or torch-CPU; keyword arguments that are not parameters are Triton options (`maxnreg` ...). `device`:
+    whose arithmetic and limits, default the target's. `ctas`: the (x, y, z) to run, others are skipped and the result
+    says 'partial'. `enable_fp_fusion`: None is Triton's default.
+
+    Raises `InvalidInput` (arguments, what Triton rejects), `Unsupported` (valid, but not modelled), `LaunchFailure`.
+    """
+    asked = {"num_warps": num_warps, "num_stages": num_stages, "num_ctas": num_ctas}
+    keywords = {**{k: v for k, v in asked.items() if v != _DEFAULTS[k]}, **constexprs}
+    function, keywords, notes = wrappers.unwrap(kernel, args, keywords)
+    for name, value in asked.items():
+        keywords.setdefault(name, value)
+    keywords["enable_fp_fusion"] = toolchain.fp_fusion(enable_fp_fusion)
+    bound = bind_arrays(function, args, keywords, target)
+    loaded = _load(bound, device, fmad)
+    grid3 = _grid(grid, bound)
+    values = [convert(bound.values) for convert in loaded.converters]
+    values += _scratch(loaded.lowered, grid3)
+    result = loaded.entry.launch(
+        grid=grid3,
+        block=(loaded.lowered.threads, 1, 1),
+        args=values,
+        shared=int(loaded.lowered.metadata["shared"]),
+        ctas=ctas,
+        engine=engine,
+    )
+    result.ttir = loaded.lowered.ttir
+    result.metadata = {**loaded.lowered.metadata, "notes": list(notes)}
+    return result
+
+
+def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], target: str | int) -> Binding:
+    """`specialise.bind` for a call with arrays: they become `DevicePointer`s at planned addresses, owner included."""
+    arrays: list[Array] = []
+    pointers: list[DevicePointer] = []
+
+    def convert(value: Any) -> Any:
+        if type(value) in (int, float, bool):
+            return value
+        array = as_array(value)
+        if array is not None:
+            pointer = DevicePointer(element_type(array), 0, array)
+            arrays.append(array)
+            pointers.append(pointer)
+            return pointer
+        if isinstance(value, tuple):
+            inner = [convert(v) for v in value]
+            return type(value)(*inner) if hasattr(value, "_fields") else tuple(inner)
+        return as_scalar(value)
+
+    converted = tuple(convert(a) for a in args)
+    named = {name: convert(value) for name, value in keywords.items()}
+    for pointer, address in zip(pointers, plan_addresses(arrays), strict=True):
+        pointer.address = address
+    return specialise.bind(function, converted, named, toolchain.architecture(target))
+
+
+def _load(bound: Binding, device: str | None, fmad: str | None) -> _Loaded:
+    table = _memo.setdefault(bound.kernel, {})
+    key = None if bound.memo is None else (bound.memo, device, fmad)
+    loaded = table.get(key) if key is not None else None
+    if loaded is None:
+        lowered = lower_call(bound)
+        module = Module.from_ptx(lowered.ptx, device=device, fmad=fmad)
+        converters = tuple(_converter(param, bound.kernel) for param in lowered.params)
+        loaded = _Loaded(lowered, module[lowered.entry], converters)
+        if key is not None:
+            table[key] = loaded
+    return loaded
+
+
+def _converter(param: Param, kernel: Any) -> Callable[[Mapping[str, Any]], Any]:
+    """A function from the bound values to what the launch wants for one parameter: an array or a typed scalar."""
+    name = kernel.params[param.path[0]].name
+    rest = param.path[1:]
+
+    def value_of(values: Mapping[str, Any]) -> Any:
+        value = values[name]
+        for index in rest:
+            value = value[index]
+        return value
+
+    if param.type.startswith("*"):
+
+        def pointer(values: Mapping[str, Any]) -> Any:
+            value = value_of(values)
+            return value.owner if isinstance(value, DevicePointer) else value
+
+        return pointer
+    make = _SCALARS[param.type]
+
+    def scalar(values: Mapping[str, Any]) -> Any:
+        value = value_of(values)
+        try:
+            return make(value)
+        except (OverflowError, TypeError, ValueError) as e:
+            raise InvalidInput(
+                f"argument {param.name}={value!r} of {kernel.__name__} does not fit {param.type}: {e}",
+                where=specialise.where(kernel),
+            ) from e
+
+    return scalar
+
+
+# What a value is as an argument of each Triton scalar type. A bool is a byte, 0 or 1; floats round to nearest even.
+_SCALARS: Mapping[str, Callable[[Any], Any]] = {
+    "u1": lambda v: np.uint8(bool(v)),
+    "i1": lambda v: np.uint8(bool(v)),
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "fp16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "fp32": np.float32,
+    "f32": np.float32,
+    "fp64": np.float64,
+}
+
+
+def _grid(grid: Grid, bound: Binding) -> tuple[int, int, int]:
+    """(x, y, z). A function gets the bound arguments by name, with the caller's arrays."""
+    if callable(grid):
+        grid = grid({k: v.owner if isinstance(v, DevicePointer) else v for k, v in bound.values.items()})
+    sizes = (grid,) if isinstance(grid, (int, np.integer)) else tuple(grid)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(s, (int, np.integer)) and s >= 0 for s in sizes):
+        raise InvalidInput(f"grid {grid!r} is not one to three sizes", where=specialise.where(bound.kernel))
+    x, y, z = (*(int(s) for s in sizes), 1, 1)[:3]
+    return x, y, z
+
+
+def _scratch(lowered: Lowered, grid: tuple[int, int, int]) -> list[Any]:
+    """The two hidden arguments: memory for each CTA of the grid, or a null pointer."""
+    ctas = math.prod(grid) * int(lowered.metadata["num_ctas"])
+    sizes = (int(lowered.metadata["global_scratch_size"]), int(lowered.metadata["profile_scratch_size"]))
+    return [np.zeros(ctas * size, np.uint8) if size else 0 for size in sizes]

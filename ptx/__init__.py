@@ -1,0 +1,11 @@
+"""PTX front end: text → checked IR → facts about it. Runs nothing and knows no instruction's meaning.
+
+parse(text) -> ir.Module            ptx/parse.py      grammar, scopes, source lines, basic blocks
+control_flow(kernel) -> Cfg         ptx/analysis/     control flow, liveness, uniformity
+"""
+
+from ptx.analysis.cfg import Cfg, control_flow
+from ptx.analysis.liveness import Liveness, liveness
+from ptx.parse import parse
+
+__all__ = ["Cfg", "Liveness", "control_flow", "liveness", "parse"]
