@@ -42,14 +42,14 @@ class Loc(msgspec.Struct, frozen=True, array_like=True):
 
 
 # ------------------------------------------------------------------------------------------------ operands
-class Reg(msgspec.Struct, frozen=True, tag="reg", array_like=True):
+class Reg(msgspec.Struct, frozen=True, tag="reg", tag_field="node", array_like=True):
     """A register; `type` is that of its declaration ("pred", "b32", "f32", …)."""
 
     name: str
     type: str
 
 
-class Imm(msgspec.Struct, frozen=True, tag="imm", array_like=True):
+class Imm(msgspec.Struct, frozen=True, tag="imm", tag_field="node", array_like=True):
     """A literal. `kind` "int": `value` is the exact integer as written (may be negative); "f32"/"f64": `value` holds
     the bits of `0f…`/`0d…` (decimal literals such as 1.5 become f64 bits, as PTX specifies)."""
 
@@ -57,50 +57,50 @@ class Imm(msgspec.Struct, frozen=True, tag="imm", array_like=True):
     kind: str = "int"
 
 
-class Sym(msgspec.Struct, frozen=True, tag="sym", array_like=True):
+class Sym(msgspec.Struct, frozen=True, tag="sym", tag_field="node", array_like=True):
     """The name of a variable, parameter, label or function, plus a byte offset (`mov.u64 %rd1, table+8`)."""
 
     name: str
     offset: int = 0
 
 
-class Special(msgspec.Struct, frozen=True, tag="special", array_like=True):
+class Special(msgspec.Struct, frozen=True, tag="special", tag_field="node", array_like=True):
     """A special register such as `%tid.x` or `%laneid`, with its leading percent sign."""
 
     name: str
 
 
-class Not(msgspec.Struct, frozen=True, tag="not", array_like=True):
+class Not(msgspec.Struct, frozen=True, tag="not", tag_field="node", array_like=True):
     """A negated predicate operand, `!%p1`."""
 
     reg: Reg
 
 
-class Sink(msgspec.Struct, frozen=True, tag="sink", array_like=True):
+class Sink(msgspec.Struct, frozen=True, tag="sink", tag_field="node", array_like=True):
     """The bit bucket `_`."""
 
 
-class Mem(msgspec.Struct, frozen=True, tag="mem", array_like=True):
+class Mem(msgspec.Struct, frozen=True, tag="mem", tag_field="node", array_like=True):
     """An address expression `[base + offset]`; base is a register, a symbol or an absolute immediate address."""
 
     base: Reg | Sym | Imm
     offset: int = 0
 
 
-class Vec(msgspec.Struct, frozen=True, tag="vec", array_like=True):
+class Vec(msgspec.Struct, frozen=True, tag="vec", tag_field="node", array_like=True):
     """A vector operand `{a, b, …}`; also the coordinate vector of a tensor address."""
 
     items: tuple[Reg | Imm | Sink | Special | Sym, ...]
 
 
-class Pair(msgspec.Struct, frozen=True, tag="pair", array_like=True):
+class Pair(msgspec.Struct, frozen=True, tag="pair", tag_field="node", array_like=True):
     """A destination pair `d|p` (setp, shfl, …)."""
 
     first: Reg | Sink
     second: Reg | Sink
 
 
-class TensorMem(msgspec.Struct, frozen=True, tag="tensor", array_like=True):
+class TensorMem(msgspec.Struct, frozen=True, tag="tensor", tag_field="node", array_like=True):
     """A tensor address `[map, {c0, c1, …}]` of the bulk tensor copies (optionally with im2col offsets)."""
 
     base: Reg | Sym
@@ -174,12 +174,23 @@ class Param(msgspec.Struct, frozen=True, array_like=True):
     pointer_align: int | None = None
 
 
+class Prototype(msgspec.Struct, frozen=True, array_like=True):
+    """A `.callprototype`: what a function called through a pointer takes and returns."""
+
+    results: tuple[Param, ...]
+    params: tuple[Param, ...]
+
+
 class Kernel(msgspec.Struct, frozen=True, array_like=True):
     """An `.entry` or `.func`.
 
     `registers`: every register, declared name → type, in declaration order (only those that are used).
     `variables`: `.shared`/`.local` variables declared inside. `directives`: `.maxntid`, `.reqntid`,
-    `.minnctapersm`, `.maxnreg`, `.reqnctapercluster` … → integers. `branch_targets`: label lists for `brx.idx`.
+    `.minnctapersm`, `.maxnreg`, `.reqnctapercluster` … → integers. `branch_targets`: label lists for `brx.idx`;
+    `prototypes` for indirect calls. `blocks` is empty for a function that is declared here and defined elsewhere.
+    `variables` may include `.param` ones: argument space of one `call`.
+
+    A call's operands are always (Vec results, Sym or Reg callee, Vec arguments[, Sym prototype or target list]).
     """
 
     name: str
@@ -192,6 +203,7 @@ class Kernel(msgspec.Struct, frozen=True, array_like=True):
     branch_targets: dict[str, tuple[str, ...]]
     results: tuple[Param, ...] = ()
     loc: Loc | None = None
+    prototypes: dict[str, Prototype] = {}
 
 
 class Module(msgspec.Struct, frozen=True, array_like=True):

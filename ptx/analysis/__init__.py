@@ -1,0 +1,1 @@
+"""Read-only facts about a kernel: control flow, liveness, uniformity. Nothing here changes the IR."""

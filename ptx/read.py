@@ -1,0 +1,234 @@
+"""PTX text → its syntax, with lark: what is written, nothing of what it means.
+
+`read(text)` returns the file's items as small records (`ptx.syntax`) in text order; `ptx.parse` turns them into IR.
+Comments and `.section` debug data are cut first and leave their newlines behind, so every line number is that of the
+text given.
+
+Cost: LALR with a contextual lexer, records made while parsing, an instruction is one token (see grammar.lark).
+
+Raises `InvalidInput` for text that is not PTX, with the line, its text and what could have stood there in words.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ptx.syntax import (
+    Attribute,
+    Body,
+    Declaration,
+    Dims,
+    Expr,
+    FileDirective,
+    Function,
+    Header,
+    Instruction,
+    Label,
+    LocDirective,
+    ParamItem,
+    Params,
+    PrototypeDirective,
+    RangeItem,
+    Results,
+    Scope,
+    Targets,
+    VariableItem,
+    integer,
+)
+from ptx.syntax_errors import syntax_error
+
+
+def _split_words(children: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Leading WORD and INT tokens, and the rest."""
+    n = 0
+    while n < len(children) and getattr(children[n], "type", "") in ("WORD", "INT"):
+        n += 1
+    return children[:n], children[n:]
+
+
+# The parts of grammar.lark's LINE, which has checked them already.
+_LINE = re.compile(r"(@\s*!?\s*[\w$%]+)?\s*([\w.:]+)\s*(.*?)\s*;\Z", re.DOTALL)
+_NESTED = frozenset("{[(")
+_OPERAND = re.compile(r"\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^\s,](?:[^,\[{(]*[^\s,])?")
+
+
+def _first(kind: type, children: list[Any]) -> Any:
+    return next((c for c in children if isinstance(c, kind)), None)
+
+
+class _Callbacks:
+    """What a reduced rule becomes; one method a rule of grammar.lark, called with the rule's children."""
+
+    def start(self, c: list[Any]) -> list[Any]:
+        return [i for i in c if i is not None]
+
+    def version(self, c: list[Any]) -> Header:
+        return Header(".version", c)
+
+    def target(self, c: list[Any]) -> Header:
+        return Header(".target", c)
+
+    def address_size(self, c: list[Any]) -> Header:
+        return Header(".address_size", c)
+
+    def file(self, c: list[Any]) -> FileDirective:
+        index, path = re.match(r'\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"', c[0]).groups()  # type: ignore[union-attr]
+        return FileDirective(int(index), re.sub(r"\\(.)", r"\1", path))
+
+    def pragma(self, c: list[Any]) -> None:
+        """`.pragma` strings are hints to the assembler's optimiser; none changes a result."""
+
+    # -------------------------------------------------------------------------------------------- functions
+    def function(self, c: list[Any]) -> Function:
+        linkage, (word, *rest) = _split_words(c)
+        results, params, body = _first(Results, rest), _first(Params, rest), _first(Body, rest)
+        return Function(
+            linkage,
+            word,
+            next(t for t in rest if getattr(t, "type", "") == "NAME"),
+            results.items if results else [],
+            params.items if params else [],
+            [a for a in rest if isinstance(a, Attribute)],
+            body.statements if body else None,
+        )
+
+    def results(self, c: list[Any]) -> Results:
+        return Results(c)
+
+    def params(self, c: list[Any]) -> Params:
+        return Params(c)
+
+    def param(self, c: list[Any]) -> ParamItem:
+        words, rest = _split_words(c)
+        return ParamItem(words, rest[0], _first(Dims, rest))
+
+    def attribute(self, c: list[Any]) -> Attribute | None:
+        return Attribute(c[0], [integer(v) for v in c[1:]]) if c[0] is not None else None
+
+    def body(self, c: list[Any]) -> Body:
+        return Body(c)
+
+    # -------------------------------------------------------------------------------------------- statements
+    def scope(self, c: list[Any]) -> Scope:
+        return Scope(c)
+
+    def label(self, c: list[Any]) -> Label:
+        return Label(c[0])
+
+    def loc(self, c: list[Any]) -> LocDirective:
+        return LocDirective(c[0])
+
+    def instruction(self, c: list[Any]) -> Instruction:
+        first = c[0]
+        if first.type == "LINE":
+            guard, opcode, operands = _LINE.match(first).groups()  # type: ignore[union-attr]
+            line = first.line if guard is None else first.line + first[: first.index(opcode)].count("\n")
+            split = operands.split(",") if _NESTED.isdisjoint(operands) else _OPERAND.findall(operands)
+            return Instruction(line, guard, opcode, [o.strip() for o in split] if operands else [])
+        guard = c.pop(0) if first.type == "GUARD" else None
+        return Instruction(c[0].line, guard, str(c[0]), [str(o) for o in c[1:]])
+
+    def targets(self, c: list[Any]) -> Targets:
+        return Targets(c[0], c[1:])
+
+    def prototype(self, c: list[Any]) -> PrototypeDirective:
+        results, params = _first(Results, c), _first(Params, c)
+        return PrototypeDirective(results.items if results else [], params.items if params else [])
+
+    # -------------------------------------------------------------------------------------------- declarations
+    def declaration(self, c: list[Any]) -> Declaration:
+        return Declaration(*_split_words(c))
+
+    def range(self, c: list[Any]) -> RangeItem:
+        return RangeItem(c[0])
+
+    def variable(self, c: list[Any]) -> VariableItem:
+        dims = c[1] if len(c) > 1 and isinstance(c[1], Dims) else None
+        rest = c[2:] if dims else c[1:]
+        return VariableItem(c[0], dims, rest[0] if rest else None)
+
+    def dims(self, c: list[Any]) -> Dims:
+        return Dims(c)
+
+    def dim(self, c: list[Any]) -> Any:
+        return c[0] if c else None
+
+    def int_list(self, c: list[Any]) -> list[int]:
+        return [integer(v) for v in c[0].strip("{}").split(",")]
+
+    def braces(self, c: list[Any]) -> list[Any]:
+        return c
+
+    def choose(self, c: list[Any]) -> Expr:
+        return Expr("?", tuple(c))
+
+    def binary(self, c: list[Any]) -> Expr:
+        return Expr(str(c[1]), (c[0], c[2]))
+
+    def unary(self, c: list[Any]) -> Expr:
+        return Expr(str(c[0]), (c[1],))
+
+    def cast(self, c: list[Any]) -> Expr:
+        return Expr("cast", tuple(c))
+
+    def number(self, c: list[Any]) -> Expr:
+        return Expr("number", tuple(c))
+
+    def symbol(self, c: list[Any]) -> Expr:
+        return Expr("symbol", tuple(c))
+
+    def generic(self, c: list[Any]) -> Expr:
+        return Expr("generic", tuple(c))
+
+    def mask(self, c: list[Any]) -> Expr:
+        return Expr("mask", tuple(c))
+
+
+@cache
+def _parser() -> Any:
+    from lark import Lark
+
+    return Lark(
+        Path(__file__).with_name("grammar.lark").read_text(),
+        parser="lalr",
+        lexer="contextual",
+        maybe_placeholders=False,
+        transformer=_Callbacks(),
+    )
+
+
+_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*')
+_BLOCK_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*"|//[^\n]*)|(/\*.*?\*/)', re.DOTALL)
+_SECTION = re.compile(r"^[ \t]*\.section\s+[\w.]+\s*\{[^{}]*\}", re.MULTILINE)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Spaces for what was matched, keeping its newlines."""
+    return "".join("\n" if ch == "\n" else " " for ch in match[0])
+
+
+def strip(text: str) -> str:
+    """`text` without comments and debug sections, each line where it was."""
+    if "/*" in text:
+        text = _BLOCK_COMMENT.sub(lambda m: m[1] or _blank(m), text)
+    text = _COMMENT.sub(r"\1", text)
+    if ".section" in text:
+        text = _SECTION.sub(lambda m: "\n" * m[0].count("\n"), text)
+    return text
+
+
+def read(text: str) -> list[Any]:
+    """The items of a PTX file: Header, FileDirective, Function, Declaration records in text order.
+
+    Raises InvalidInput where the text does not follow the grammar."""
+    from lark.exceptions import UnexpectedInput
+
+    stripped = strip(text)
+    try:
+        items: list[Any] = _parser().parse(stripped)
+    except UnexpectedInput as error:
+        raise syntax_error(text, stripped, error) from None
+    return items

@@ -1,0 +1,291 @@
+"""Names of a function body, and operand texts → IR operands.
+
+A body's braces nest, and each level may declare registers, variables and labels of its own (Triton's inline asm does).
+The IR has one flat set of names a function, so a name declared in inner braces keeps its spelling when that is free and
+becomes `name$1`, `name$2`, … when it is not (`$` is legal in PTX names). Declarations and labels of a level are
+entered before its statements are read, because labels may be used before they stand.
+
+A name that no level declares is a special register when it is one, WARP_SZ is the literal 32, `%anything` else is an
+undeclared register (`InvalidInput`), and any other word is the name of a variable, parameter, label or function.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from ptx import ir
+from ptx.errors import InvalidInput, Unsupported
+from ptx.syntax import integer
+
+_XYZW = ("%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid")
+SPECIAL_REGISTERS = frozenset(
+    [f"{r}{c}" for r in _XYZW for c in ("", ".x", ".y", ".z", ".w")]
+    + [f"%pm{i}{s}" for i in range(8) for s in ("", "_64")]
+    + [f"%envreg{i}" for i in range(32)]
+    + [f"%lanemask_{c}" for c in ("eq", "le", "lt", "ge", "gt")]
+    + [
+        "%laneid",
+        "%warpid",
+        "%nwarpid",
+        "%smid",
+        "%nsmid",
+        "%gridid",
+        "%is_explicit_cluster",
+        "%cluster_ctarank",
+        "%cluster_nctarank",
+        "%clock",
+        "%clock_hi",
+        "%clock64",
+        "%globaltimer",
+        "%globaltimer_lo",
+        "%globaltimer_hi",
+        "%total_smem_size",
+        "%aggr_smem_size",
+        "%dynamic_smem_size",
+        "%current_graph_exec",
+        "%reserved_smem_offset_begin",
+        "%reserved_smem_offset_end",
+        "%reserved_smem_offset_cap",
+        "%reserved_smem_offset_0",
+        "%reserved_smem_offset_1",
+    ]
+)
+"""PTX ISA chapter 'Special Registers'."""
+
+_COMPONENTS = ("x", "y", "z", "w")
+_NAMED = re.compile(r"([A-Za-z_$%][\w$]*(?:\.[a-z]\w*)?)\s*(?:([+-])\s*(-?)\s*(\w+))?\Z")
+_TENSOR = re.compile(r"([^,]+?)\s*,\s*(\{[^}]*\})\s*(?:,\s*(\{[^}]*\}))?\Z", re.DOTALL)
+_DIGITS = re.compile(r"(.*?)(0|[1-9]\d*)\Z")
+
+
+class Names:
+    """Registers, symbols and labels that one function has used so far; shared by its scopes."""
+
+    def __init__(self) -> None:
+        self.used: dict[str, tuple[tuple[int, int], str]] = {}  # register -> (declaration order, type)
+        self.taken: set[str] = set()
+        self.declarations = 0
+
+    def registers(self) -> dict[str, str]:
+        """Every register used, name → type, in declaration order."""
+        return {name: type for name, (_, type) in sorted(self.used.items(), key=lambda item: item[1][0])}
+
+
+class Scope:
+    """One level of braces: what it declares, and a memo of the operands read in it."""
+
+    def __init__(self, names: Names, parent: Scope | None = None) -> None:
+        self._names = names
+        self._parent = parent
+        self._registers: dict[str, tuple[str, str, int]] = {}  # name -> (unique name, type, declaration order)
+        self._ranges: dict[str, tuple[int, str, int]] = {}  # prefix -> (count, type, declaration order)
+        self._symbols: dict[str, str] = {}  # variable or label -> unique name
+        self._vectors: dict[str, int] = {}  # vector register -> number of elements
+        self._memo: dict[str, ir.Operand] = {}
+
+    # -------------------------------------------------------------------------------------------- declaring
+    def declare_register(self, name: str, type: str, vector: int = 0) -> None:
+        """`.reg .type name;` (`vector` elements, reached as `name.x` …). InvalidInput when it is declared already."""
+        if name in self._registers or name in self._vectors:
+            raise InvalidInput(f"register `{name}` is declared twice in one scope")
+        self._names.declarations += 1
+        if vector:
+            self._vectors[name] = vector
+            for c in _COMPONENTS[:vector]:
+                self._registers[f"{name}.{c}"] = (self._unique(f"{name}_{c}"), type, self._names.declarations)
+        else:
+            self._registers[name] = (self._unique(name), type, self._names.declarations)
+
+    def declare_range(self, prefix: str, count: int, type: str) -> None:
+        """`.reg .type prefix<count>;`"""
+        if prefix in self._ranges:
+            raise InvalidInput(f"register range `{prefix}<{self._ranges[prefix][0]}>` is declared twice in one scope")
+        self._names.declarations += 1
+        self._ranges[prefix] = (count, type, self._names.declarations)
+
+    def declare_symbol(self, name: str, what: str) -> str:
+        """A label or variable; returns its unique name."""
+        if name in self._symbols:
+            raise InvalidInput(f"{what} `{name}` is declared twice in one scope")
+        self._symbols[name] = unique = self._unique(name)
+        return unique
+
+    def _unique(self, name: str) -> str:
+        unique, n = name, 0
+        while unique in self._names.taken or (self._parent is not None and self._parent._has(unique)):
+            n += 1
+            unique = f"{name}${n}"
+        self._names.taken.add(unique)
+        return unique
+
+    def _has(self, name: str) -> bool:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope._registers or name in scope._symbols or scope._in_range(name):
+                return True
+            scope = scope._parent
+        return False
+
+    def _in_range(self, name: str) -> tuple[int, str, int] | None:
+        """(number, type, declaration order) of `name` in a range declared here."""
+        if self._ranges and (m := _DIGITS.match(name)):
+            prefix, number = m[1], int(m[2])
+            # `%r12` may be number 12 of `%r` or number 2 of `%r1`: the longest run of digits that fits wins.
+            while True:
+                if (found := self._ranges.get(prefix)) and number < found[0]:
+                    return number, found[1], found[2]
+                if not prefix or not prefix[-1].isdigit():
+                    break
+                prefix, number = prefix + str(number)[0], int(str(number)[1:] or -1)
+                if number < 0:
+                    break
+        return None
+
+    @property
+    def empty(self) -> bool:
+        return not (self._registers or self._ranges or self._symbols or self._vectors)
+
+    # -------------------------------------------------------------------------------------------- looking up
+    def register(self, name: str) -> ir.Reg | None:
+        """The register called `name` here, or None."""
+        scope: Scope | None = self
+        while scope is not None:
+            if (found := scope._registers.get(name)) is not None:
+                unique, type, order = found
+                self._names.used.setdefault(unique, ((order, 0), type))
+                return ir.Reg(unique, type)
+            if (ranged := scope._in_range(name)) is not None:
+                number, type, order = ranged
+                unique = name
+                if scope._parent is not None:  # an inner range: names one by one, like single declarations
+                    unique = scope._unique(name)
+                    scope._registers[name] = (unique, type, order)
+                self._names.used.setdefault(unique, ((order, number), type))
+                return ir.Reg(unique, type)
+            scope = scope._parent
+        return None
+
+    def symbol(self, name: str) -> str:
+        """The unique name of a label or variable seen from here; names declared outside stay as they are."""
+        scope: Scope | None = self
+        while scope is not None:
+            if (unique := scope._symbols.get(name)) is not None:
+                return unique
+            scope = scope._parent
+        return name
+
+    def _vector(self, name: str) -> ir.Vec | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if (n := scope._vectors.get(name)) is not None:
+                return ir.Vec(tuple(scope.register(f"{name}.{c}") or ir.Sink() for c in _COMPONENTS[:n]))
+            scope = scope._parent
+        return None
+
+    # -------------------------------------------------------------------------------------------- operands
+    def operand(self, text: str) -> ir.Operand:
+        """An operand's text (one of grammar.lark's OPERAND) as IR. InvalidInput, Unsupported."""
+        found = self._memo.get(text)
+        if found is None:
+            found = self._memo[text] = self._decode(text)
+        return found
+
+    def _decode(self, text: str) -> ir.Operand:
+        first = text[0]
+        if first in "{(":
+            return self._items(text)
+        if first == "[":
+            return self._address(text[1:-1].strip())
+        if first == "!":
+            register = self.operand(text[1:].strip())
+            if not isinstance(register, ir.Reg):
+                raise InvalidInput(f"`!` negates a predicate register, and `{text[1:].strip()}` is none")
+            return ir.Not(register)
+        if first.isdigit() or first == "-":
+            return literal(text)
+        if "|" in text:
+            a, b = (self.operand(t.strip()) for t in text.split("|"))
+            if not isinstance(a, ir.Reg | ir.Sink) or not isinstance(b, ir.Reg | ir.Sink):
+                raise InvalidInput(f"`{text}`: a destination pair is made of two registers")
+            return ir.Pair(a, b)
+        return self._named(text)
+
+    def _named(self, text: str) -> ir.Operand:
+        if text == "_":
+            return ir.Sink()
+        m = _NAMED.match(text)
+        if m is None:
+            raise InvalidInput(f"`{text}` is not an operand")
+        name, sign, minus, digits = m.groups()
+        if digits is not None:
+            offset = integer(digits) * (-1 if (sign == "-") != bool(minus) else 1)
+            if self.register(name) is not None:
+                raise InvalidInput(f"`{text}`: an offset belongs to a symbol, or to a register inside [ ]")
+            return ir.Sym(self.symbol(name), offset)
+        if (register := self.register(name)) is not None:
+            return register
+        if name in SPECIAL_REGISTERS:
+            return ir.Special(name)
+        if (vector := self._vector(name)) is not None:
+            return vector
+        if "." in name:
+            base, _, component = name.partition(".")
+            if self.register(base) is not None:
+                raise Unsupported(f"`{name}`: selecting part `.{component}` of a register (video instructions)")
+            raise InvalidInput(f"`{name}` is neither a special register nor an element of a vector register")
+        if name[0] == "%":
+            raise InvalidInput(
+                f"register `{name}` is not declared", help="declare it with .reg in this scope or in one around it"
+            )
+        if name == "WARP_SZ":
+            return ir.Imm(32)
+        return ir.Sym(self.symbol(name))
+
+    def _items(self, text: str) -> ir.Vec:
+        inside = text[1:-1].strip()
+        items = []
+        for part in (p.strip() for p in inside.split(",")) if inside else ():
+            item = self.operand(part) if part else None
+            if not isinstance(item, ir.Reg | ir.Imm | ir.Sink | ir.Special | ir.Sym):
+                raise InvalidInput(f"`{part}` cannot be an element of `{' '.join(text.split())}`")
+            items.append(item)
+        return ir.Vec(tuple(items))
+
+    def _address(self, inside: str) -> ir.Mem | ir.TensorMem:
+        if m := _TENSOR.match(inside):
+            base = self.operand(m[1].strip())
+            if not isinstance(base, ir.Reg | ir.Sym):
+                raise InvalidInput(f"`[{inside}]`: a tensor address starts with a register or a symbol")
+            return ir.TensorMem(base, self._items(m[2]), self._items(m[3]) if m[3] else None)
+        if inside[:1].isdigit() or inside[:1] == "-":
+            base = literal(inside)
+            if base.kind == "int":
+                return ir.Mem(base)
+        elif m := _NAMED.match(inside):
+            name, sign, minus, digits = m.groups()
+            offset = integer(digits) * (-1 if (sign == "-") != bool(minus) else 1) if digits is not None else 0
+            base = self.operand(name)
+            if isinstance(base, ir.Reg | ir.Sym):
+                return ir.Mem(base, offset)
+        raise InvalidInput(
+            f"`[{inside}]` is not an address",
+            help="an address is [register], [register+offset], [symbol+offset], [integer] or [map, {coordinates}]",
+        )
+
+
+def literal(text: str) -> ir.Imm:
+    """A PTX literal: integer (exact, may be negative), 0f…/0d… bits, or a decimal fraction (f64 bits)."""
+    s = text.replace(" ", "").replace("\t", "")
+    negative, s = s[:1] == "-", s.lstrip("-")
+    prefix = s[:2].lower()
+    try:
+        if prefix == "0f":
+            return ir.Imm(int(s[2:], 16) ^ (negative << 31), "f32")
+        if prefix == "0d":
+            return ir.Imm(int(s[2:], 16) ^ (negative << 63), "f64")
+        if "." in s or (prefix != "0x" and "e" in s.lower()):
+            return ir.Imm(struct.unpack("<Q", struct.pack("<d", -float(s) if negative else float(s)))[0], "f64")
+        return ir.Imm(-integer(s) if negative else integer(s))
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"`{text}` is not a literal") from None
