@@ -1,0 +1,10 @@
+"""Speed, measured: every claim is a ratio or a time within one run of one of these, on one core.
+
+    python -m benchmarks                      all three
+    python -m benchmarks.versus_interpreter   gpuemu against TRITON_INTERPRET=1, what users have today
+    python -m benchmarks.compile_time         PTX text to runnable, per instruction, by code generator CPU
+    python -m benchmarks.first_result         empty caches, import to the first result
+
+Run them from a checkout, on an otherwise idle machine: the tables show best and median, and a wide gap between the two
+says that something else was running.
+"""

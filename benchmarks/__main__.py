@@ -1,0 +1,9 @@
+"""All benchmarks, one after the other: `make bench`."""
+
+from __future__ import annotations
+
+from benchmarks import compile_time, first_result, versus_interpreter
+
+for module in (versus_interpreter, compile_time, first_result):
+    module.report()
+    print()
