@@ -31,6 +31,7 @@ from ptx.lower.triton import Lowered, Param, lower_call
 
 Grid = int | tuple[int, ...] | list[int] | Callable[[Mapping[str, Any]], Any]
 
+_PLAIN = frozenset({int, float, bool, type(None)})
 _DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 
 
@@ -102,7 +103,7 @@ def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any
     pointers: list[DevicePointer] = []
 
     def convert(value: Any) -> Any:
-        if type(value) in (int, float, bool):
+        if type(value) in _PLAIN:
             return value
         array = as_array(value)
         if array is not None:

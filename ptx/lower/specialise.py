@@ -189,19 +189,16 @@ def source_files(kernel: Any) -> set[str]:
 
 
 def _memo_key(arch: int, values: dict[str, Any], specialisation: list[Any], options: dict[str, Any]) -> Hashable | None:
-    # 1, True and 1.0 are equal and hash alike, but compile differently: types are part of the key.
-    types = tuple(
-        type(s[1]) if s[0] == "constexpr" else (repr(s) if type(s[0]) is tuple else None) for s in specialisation
-    )
-    nested = tuple(repr(v) for v, s in zip(values.values(), specialisation, strict=True) if type(s[0]) is tuple)
-    key = (
-        arch,
-        tuple(specialisation),
-        types,
-        nested,
-        tuple(options.items()),
-        tuple(type(v) for v in options.values()),
-    )
+    # 1, True and 1.0, 0.0 and -0.0 are equal and hash alike, but compile differently: types, and the text of floats and
+    # tuples, are part of the key.
+    types: list[Any] = []
+    for (kind, mark), value in zip(specialisation, values.values(), strict=True):
+        if kind == "constexpr":
+            types.append(repr(mark) if isinstance(mark, (float, tuple)) else type(mark))
+        elif type(kind) is tuple:
+            types.append((repr(mark), repr(value)))
+    types += map(type, options.values())
+    key = (arch, tuple(specialisation), tuple(types), tuple(options.items()))
     try:
         hash(key)
     except TypeError:

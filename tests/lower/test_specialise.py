@@ -138,6 +138,10 @@ def test_the_memo_key_separates_what_compiles_differently() -> None:
         key(P16, P8, 5, 2.5, BLOCK=1),
         key(P16, P8, 5, 2.5, BLOCK=True),
         key(P16, P8, 5, 2.5, BLOCK=1.0),
+        key(P16, P8, 5, 2.5, BLOCK=0.0),
+        key(P16, P8, 5, 2.5, BLOCK=-0.0),
+        key(P16, P8, 5, 2.5, BLOCK=(1,)),
+        key(P16, P8, 5, 2.5, BLOCK=(True,)),
         key(P16, P8, 5, 2.5, num_warps=8),
     ]
     assert len(set(different)) == len(different)
