@@ -1,0 +1,60 @@
+"""gpuemu: executes the real PTX of GPU kernels on the CPU, and gates changes on the correctness of what they compute.
+
+    gpuemu.run(kernel, grid, *args, target="sm_90")     a Triton kernel on numpy arrays, in place
+    gpuemu.Module.from_ptx(text)["entry"].launch(...)   PTX text from anywhere
+    @gpuemu.op(...)                                     declares an op for `gpuemu ci`
+    gpuemu.sparse(shape, dtype)                         a huge array of which only touched pages exist
+
+Names are imported on first use, so that `import gpuemu` (and `gpuemu --help`) cost next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuemu import bounds as bounds
+    from gpuemu.gate.declare import Input as Input
+    from gpuemu.gate.declare import Op as Op
+    from gpuemu.gate.declare import Output as Output
+    from gpuemu.gate.declare import op as op
+    from gpuemu.triton_run import run as run
+    from interp.launch import Module as Module
+    from interp.launch import Result as Result
+    from interp.memory import sparse as sparse
+    from ptx.errors import GpuemuError as GpuemuError
+    from ptx.errors import InvalidInput as InvalidInput
+    from ptx.errors import LaunchFailure as LaunchFailure
+    from ptx.errors import Unsupported as Unsupported
+
+_HOME = {
+    "Input": "gpuemu.gate.declare",
+    "Op": "gpuemu.gate.declare",
+    "Output": "gpuemu.gate.declare",
+    "op": "gpuemu.gate.declare",
+    "run": "gpuemu.triton_run",
+    "Module": "interp.launch",
+    "Result": "interp.launch",
+    "sparse": "interp.memory",
+    "GpuemuError": "ptx.errors",
+    "InvalidInput": "ptx.errors",
+    "LaunchFailure": "ptx.errors",
+    "Unsupported": "ptx.errors",
+}
+
+__all__ = ["bounds", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "bounds":
+        return import_module("gpuemu.bounds")
+    if name not in _HOME:
+        raise AttributeError(f"module 'gpuemu' has no attribute '{name}'")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

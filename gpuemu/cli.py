@@ -1,0 +1,37 @@
+"""The command line. Each command is a file of `gpuemu/commands/` that imports what it needs when it runs.
+
+Exit codes of `ci` and `run`: 0 clean, 1 findings, 2 usage or configuration, 3 could not be checked (130: Ctrl-C).
+`reproduce`: 1 reproduced, 0 passes now, 2 usage, 3 cannot run or the bytes differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import click
+
+from gpuemu.commands.ci import ci
+from gpuemu.commands.reproduce import reproduce
+from gpuemu.commands.run import run
+from gpuemu.render import render_error
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(package_name="gpuemu")
+def cli() -> None:
+    """Execute GPU kernels' real PTX on the CPU, and check what they compute."""
+
+
+cli.add_command(ci)
+cli.add_command(reproduce)
+cli.add_command(run)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit; every error becomes one message on standard error and an exit code."""
+    try:
+        code = cli.main(args=arguments, prog_name="gpuemu", standalone_mode=False)
+    except BaseException as error:
+        code = render_error(error)
+    sys.exit(code if isinstance(code, int) else 0)

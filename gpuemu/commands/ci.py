@@ -1,0 +1,158 @@
+"""`gpuemu ci`: sweep the ops of files and folders, write a report, exit with the verdict."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from gpuemu.gate.results import CaseResult, SweepResult
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option("--parallel", type=click.IntRange(min=1), help="Worker processes.  [default: 1]")
+@click.option("--format", "form", type=click.Choice(["text", "sarif", "json"]), default="text", help="Report format.")
+@click.option("--output", type=click.Path(), help="File for the report (default: standard output).")
+@click.option("--seed", type=int, help="Seed of the whole run.  [default: 0]")
+@click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this op; may be repeated.")
+@click.option("--quick", is_flag=True, help="About a third of the shapes; all dtypes and distributions.")
+@click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Compile for this; may be repeated.")
+@click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
+@click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this dtype; may be repeated.")
+@click.option("--distribution", "distributions", multiple=True, metavar="NAME", help="Only this; may be repeated.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one case.  [default: 120]")
+@click.option("--expect", type=click.Path(), metavar="FILE", help="Exit 0 only if the findings are those of FILE.")
+def ci(
+    paths: tuple[str, ...],
+    parallel: int | None,
+    form: str,
+    output: str | None,
+    seed: int | None,
+    ops: tuple[str, ...],
+    quick: bool,
+    targets: tuple[str, ...],
+    device: str | None,
+    dtypes: tuple[str, ...],
+    distributions: tuple[str, ...],
+    timeout: float | None,
+    expect: str | None,
+) -> int:
+    """Check every op declared in the files and folders PATHS.
+
+    Exit code: 0 clean, 1 findings, 2 usage or configuration, 3 something could not be checked.
+    """
+    from pathlib import Path
+
+    from gpuemu.commands.options import check_target
+    from gpuemu.config import load_config
+    from gpuemu.files import check_writable, write_atomically
+    from gpuemu.gate.sweep import Plan, find_root, sweep
+    from gpuemu.reports.expected import read_expected
+
+    root = find_root(Path.cwd())
+    config = load_config(Path.cwd(), root)
+    base = Plan()
+
+    def choose(given: Any, configured: Any, default: Any) -> Any:
+        return given if given not in (None, ()) else configured if configured is not None else default
+
+    plan = Plan(
+        paths=choose(paths, config.paths, base.paths),
+        seed=choose(seed, config.seed, base.seed),
+        targets=tuple(check_target(t) for t in choose(targets, config.targets, base.targets)),
+        device=choose(device and check_target(device), config.device and check_target(config.device), None),
+        only=choose(ops, config.ops, base.only),
+        dtypes=choose(dtypes, config.dtypes, None),
+        distributions=choose(distributions, config.distributions, base.distributions),
+        quick=quick,
+        parallel=choose(parallel, config.parallel, base.parallel),
+        timeout=choose(timeout, config.timeout, base.timeout),
+        replays=choose(None, config.replays, base.replays),
+        root=str(root),
+    )
+    expect = choose(expect, config.expect, None)
+    expected = read_expected(Path(expect)) if expect else None
+    if output is not None:
+        check_writable(Path(output))
+    with progress_display() as progress:
+        result = sweep(plan, progress)
+    report = render_report(result, form)
+    if output is None:
+        sys.stdout.buffer.write(report)
+        sys.stdout.flush()
+    else:
+        write_atomically(Path(output), report)
+        if form != "text":
+            from gpuemu.reports.text import text_report
+
+            print(text_report(result), end="", file=sys.stderr)
+    print(f"{result.seconds:.1f} s", file=sys.stderr)
+    return result.exit_code if expected is None else expected_code(result, expected)
+
+
+def render_report(result: SweepResult, form: str) -> bytes:
+    """The report in one of the formats."""
+    if form == "sarif":
+        from gpuemu.reports.sarif import sarif_report
+
+        return sarif_report(result)
+    if form == "json":
+        from gpuemu.reports.jsonfile import json_report
+
+        return json_report(result)
+    from gpuemu.reports.text import text_report
+
+    return text_report(result).encode()
+
+
+def expected_code(result: SweepResult, expected: tuple[Any, ...]) -> int:
+    """The exit code against a baseline: 0 the same findings and everything checked, 1 others, 3 unchecked."""
+    from gpuemu.reports.expected import compare_expected
+
+    difference = compare_expected(result, expected)
+    if not difference.none:
+        print(difference.words(), file=sys.stderr)
+        return 1
+    if result.broken or result.of("unchecked") or not result.cases:
+        return 3
+    print(f"the findings are exactly the {len(expected)} expected ones", file=sys.stderr)
+    return 0
+
+
+class progress_display:
+    """A progress bar on a terminal, a plain line now and then otherwise; both on standard error."""
+
+    def __enter__(self) -> Callable[[int, int, CaseResult], None]:
+        self._bar: Any = None
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self._bar.start()
+            self._task = self._bar.add_task("starting", total=None)
+            self._wrong = 0
+            return self._advance
+        self._next = 0
+        return self._line
+
+    def _advance(self, done: int, total: int, result: CaseResult) -> None:
+        self._wrong += result.verdict == "finding"
+        words = f"{result.case.op}, {self._wrong} wrong"
+        self._bar.update(self._task, completed=done, total=total, description=words)
+
+    def _line(self, done: int, total: int, result: CaseResult) -> None:
+        if done >= self._next or done == total:
+            print(f"{done}/{total} cases, at {result.case.op}", file=sys.stderr, flush=True)
+            self._next = done + max(total // 10, 1)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,16 @@
+"""Command-line values that several commands read the same way."""
+
+from __future__ import annotations
+
+import re
+
+from ptx.errors import InvalidInput
+
+_TARGET = re.compile(r"sm_\d{2,3}[af]?")
+
+
+def check_target(text: str) -> str:
+    """A target or device name such as sm_80. Raises InvalidInput."""
+    if not _TARGET.fullmatch(text):
+        raise InvalidInput(f"unknown target '{text}'", help="a target is sm_ and a number, for example sm_80 or sm_90a")
+    return text

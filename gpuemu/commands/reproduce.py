@@ -1,0 +1,33 @@
+"""`gpuemu reproduce`: execute a recorded failure again and say whether it is the same."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("what", metavar="SEED_OR_FILE")
+@click.option("--replays", type=click.Path(), help="Folder of replays.  [default: .gpuemu/replays]")
+def reproduce(what: str, replays: str | None) -> int:
+    """Execute a replay again: its PTX on its inputs. Needs neither Triton nor the kernel's source.
+
+    SEED_OR_FILE is the seed that `gpuemu ci` printed, a replay's folder, or its case.json.
+
+    Exit code: 1 reproduced, 0 passes now, 3 cannot run or the bytes differ.
+    """
+    from pathlib import Path
+
+    from gpuemu.config import load_config
+    from gpuemu.gate.sweep import find_root
+    from gpuemu.replay.read import find_replays, read_replay
+    from gpuemu.replay.reproduce import execute
+
+    if replays is None:
+        root = find_root(Path.cwd())
+        replays = load_config(Path.cwd(), root).replays or ".gpuemu/replays"
+    folders = find_replays(what, Path(replays))
+    if len(folders) > 1:
+        click.echo(f"{len(folders)} replays have this seed; the newest is executed", err=True)
+    outcome = execute(read_replay(folders[0]))
+    click.echo(outcome.words(), nl=False)
+    return outcome.exit_code

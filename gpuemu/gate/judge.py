@@ -1,0 +1,135 @@
+"""Compares one output with the FP64 reference under a bound. Classes first (NaN, +-Inf), then magnitudes.
+
+For each element with exact value r, bound b (error before the final rounding) and result g:
+
+    r NaN          g must be NaN
+    r = +-Inf      g must be that infinity
+    b not finite   not judged (the model says so); counted, and an output with nothing judged is not "checked"
+    r finite       |g - r| <= b + half ulp of the output's format at |r| + b. An infinite g is right where |r| + b
+                   reaches the format's overflow threshold, and required where |r| - b does.
+
+The FP64 reference has rounding of its own, which differs between CPUs in the last bits; it is at most about 2**-29 of
+any bound here. An excess within MARGIN of the bound is therefore 'borderline': reported, not a finding.
+
+An element that still holds the poison of before the launch (all bits one) was not written, whatever the reference says:
+no result of a modelled instruction and no generated input is that NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuemu.gate.dtypes import F64, FORMATS, quantum, to_float64
+from gpuemu.gate.inputs import words_of
+
+MARGIN = 2.0**-20
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The judgement of one output. `index` is the worst element; `got`, `expected`, `allowed` are its values."""
+
+    output: str
+    elements: int
+    judged: int
+    wrong: int
+    borderline: int
+    kind: str | None
+    index: tuple[int, ...] | None
+    got: str | None
+    expected: str | None
+    error: float | None
+    allowed: float | None
+    worst_ratio: float
+    """Largest |error| / allowed over finite elements: how much of the bound was used."""
+
+    def words(self) -> str:
+        """The finding in words, without location."""
+        if self.kind is None or self.index is None:
+            return f"{self.output}: {self.judged} elements within the bound (at most {self.worst_ratio:.2g} of it)"
+        place = f"{self.output}[{', '.join(map(str, self.index))}]"
+        share = f"{self.wrong} of {self.elements} elements wrong"
+        if self.kind == "unwritten":
+            return f"{place} was never written; {share}"
+        if self.kind == "non-finite" or self.error is None:
+            return f"{place} is {self.got}, expected {self.expected}; {share}"
+        return (
+            f"{place} is {self.got}, expected {self.expected}: error {self.error:.3g}, allowed {self.allowed:.3g} "
+            f"({self.ratio_words()} the bound); {share}"
+        )
+
+    def ratio_words(self) -> str:
+        """The error in units of the bound."""
+        if self.error is None or not self.allowed:
+            return "no error is allowed, infinitely many times"
+        return f"{self.error / self.allowed:.3g} times"
+
+
+def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) -> Comparison:
+    """Judge one output. `got`: array of the output's dtype; `exact`, `bound`: float64 of the same shape."""
+    words = words_of(got)
+    poison = words == np.iinfo(words.dtype).max
+    if dtype in FORMATS:
+        form = FORMATS[dtype]
+        value = to_float64(np.ascontiguousarray(got))
+        with np.errstate(invalid="ignore", over="ignore"):
+            reach = np.abs(exact) + bound
+            spacing = quantum(np.where(np.isfinite(reach), np.minimum(reach, form.largest), 0.0), form)
+            allowed = bound + spacing / 2
+            error = np.abs(value - exact)
+        overflow = form.overflow
+    else:
+        value, poison = to_float64(np.ascontiguousarray(got)), np.zeros(got.shape, bool)
+        allowed, error, overflow = bound, np.abs(value - exact), np.inf
+    finite = np.isfinite(exact)
+    judged = ~finite | np.isfinite(bound)
+    nan_right = np.isnan(exact) & np.isnan(value)
+    inf_right = np.isinf(exact) & (value == exact)
+    with np.errstate(invalid="ignore"):
+        may_overflow = np.abs(exact) + bound >= overflow
+        must_overflow = np.abs(exact) - bound >= overflow
+        overflow_right = np.isinf(value) & may_overflow & (np.sign(value) == np.sign(exact))
+        within = np.isfinite(value) & ~must_overflow & (error <= allowed)
+        near = np.isfinite(value) & ~must_overflow & finite & (error > allowed) & (error <= allowed * (1 + MARGIN))
+    right = nan_right | inf_right | (finite & (overflow_right | within))
+    wrong = judged & ~right & ~near | poison
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(error == 0, 0.0, error / allowed)
+    measured = finite & np.isfinite(value) & judged & ~np.isnan(ratio)
+    count = int(wrong.sum())
+    common: dict[str, Any] = {
+        "output": output,
+        "elements": int(got.size),
+        "judged": int(judged.sum()),
+        "wrong": count,
+        "borderline": int((near & judged & ~poison).sum()),
+        "worst_ratio": float(ratio[measured].max()) if measured.any() else 0.0,
+    }
+    if not count:
+        return Comparison(
+            **common, kind=None, index=None, got=None, expected=None, error=None, allowed=None
+        )  # fmt: skip
+    # Rank: never written, then wrong class, then the largest share of the bound; the first of equals.
+    class_wrong = wrong & ~(finite & np.isfinite(value))
+    rank = np.where(poison, np.inf, np.where(class_wrong, 1e300, np.where(measured, np.minimum(ratio, 1e299), 1e300)))
+    flat = int(np.argmax(np.where(wrong, rank, -1.0)))
+    place = tuple(int(i) for i in np.unravel_index(flat, got.shape))
+    kind = "unwritten" if poison[place] else "non-finite" if class_wrong[place] else "wrong value"
+    plain = kind == "wrong value"
+    return Comparison(
+        **common,
+        kind=kind,
+        index=place,
+        got=format_value(float(value[place])),
+        expected=format_value(float(exact[place])),
+        error=float(error[place]) if plain else None,
+        allowed=float(allowed[place]) if plain else None,
+    )
+
+
+def format_value(value: float) -> str:
+    """A float with 9 significant digits."""
+    return f"{value:.9g}"

@@ -1,0 +1,123 @@
+"""What came of each case and of the whole sweep: records that cross process borders and become reports.
+
+A case is exactly one of
+    pass         executed, every judged element within its bound, nothing found by the engine
+    borderline   as pass, but at least one element exceeds its bound by less than the oracle's own margin
+    finding      executed, and something is wrong
+    unchecked    not executed or not judged: unsupported, crashed, timed out, raised; never green
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from gpuemu.gate.cases import Case
+from gpuemu.gate.judge import Comparison
+
+Verdict = Literal["pass", "borderline", "finding", "unchecked"]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing wrong in one case. `kind`: 'wrong value', 'non-finite', 'unwritten', 'modified input', 'wrote between
+    rows', or the kind of an engine finding. `file` (absolute) and `line`: the source line it points at."""
+
+    kind: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+    array: str | None = None
+    index: tuple[int, ...] | None = None
+    error: float | None = None
+    allowed: float | None = None
+
+
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one case. `problems`: the first is the one reported. `replay`: the folder's name."""
+
+    case: Case
+    verdict: Verdict
+    problems: tuple[Problem, ...] = ()
+    reason: str | None = None
+    """Why it is unchecked: one word or two, then the message."""
+    model: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+    exactness: tuple[str, ...] = ()
+    replay: str | None = None
+    seconds: float = 0.0
+
+
+class BrokenFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that declares ops but could not be loaded; counts as unchecked."""
+
+    file: str
+    reason: str
+
+
+class Bug(msgspec.Struct, frozen=True, kw_only=True):
+    """All cases of one op that point at the same line with the same class of problem: one bug, one report."""
+
+    op: str
+    file: str
+    line: int | None
+    kind: str
+    cases: tuple[CaseResult, ...]
+
+    @property
+    def shown(self) -> CaseResult:
+        """The case that is shown: the one with the fewest elements, then the first."""
+        return min(self.cases, key=lambda c: (sum(x.elements for x in c.comparisons), c.case.index))
+
+    @property
+    def problem(self) -> Problem:
+        return self.shown.problems[0]
+
+
+class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished sweep. `cases` in enumeration order. `root`: what reported paths are relative to."""
+
+    seed: int
+    root: str
+    cases: tuple[CaseResult, ...]
+    broken: tuple[BrokenFile, ...] = ()
+    seconds: float = 0.0
+
+    def of(self, verdict: Verdict) -> list[CaseResult]:
+        """The cases with a verdict."""
+        return [c for c in self.cases if c.verdict == verdict]
+
+    @property
+    def bugs(self) -> list[Bug]:
+        return group_bugs(self.cases)
+
+    @property
+    def exit_code(self) -> int:
+        """0 clean, 1 findings (also with unchecked cases), 3 something or everything unchecked."""
+        if self.of("finding"):
+            return 1
+        if self.broken or self.of("unchecked") or not self.cases:
+            return 3
+        return 0
+
+
+VALUE_KINDS = ("wrong value", "non-finite", "unwritten")
+"""Kinds that are one bug when they meet on one line: a wrong number is a NaN for other inputs."""
+
+
+def group_bugs(cases: Sequence[CaseResult]) -> list[Bug]:
+    """Group findings by op, place and class, in order of first appearance."""
+    groups: dict[tuple[str, str, int, str], list[CaseResult]] = {}
+    for case in cases:
+        if case.verdict == "finding":
+            first = case.problems[0]
+            place = (first.file or case.case.file, first.line or 0)
+            kind = "value" if first.kind in VALUE_KINDS else first.kind
+            groups.setdefault((case.case.op, *place, kind), []).append(case)
+    bugs = []
+    for (op, file, line, kind), members in groups.items():
+        counts = [m.problems[0].kind for m in members]
+        shown = max(dict.fromkeys(counts), key=counts.count) if kind == "value" else kind
+        bugs.append(Bug(op=op, file=file, line=line or None, kind=shown, cases=tuple(members)))
+    return bugs

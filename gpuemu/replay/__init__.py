@@ -1,0 +1,1 @@
+"""Replays: a failing case as data that any machine can execute again (format, writer, reader, comparison)."""

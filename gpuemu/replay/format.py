@@ -1,0 +1,117 @@
+"""What a replay is on disk: one folder of data, no code, enough to execute a failing case again without its source.
+
+    <id>/case.json          this record (msgspec, validated when read)
+    <id>/ptx/<n>.ptx        PTX of each kernel, with paths relative to the repository and without debugging sections
+    <id>/arrays/<n>.npy     bytes of each buffer before its first launch, as uint8
+    <id>/sets/<k>-<n>.npy   bytes that the host changed between launches, if it did
+    <id>/after/<n>.npy      bytes of each buffer after the last launch, if they changed
+    <id>/exact/<name>.npy   FP64 reference of each output; bound/<name>.npy: its error bound
+
+`id` is the SHA-256 of everything that must be the same on every machine: the case, the launches, and the hashes of PTX,
+arrays, sets and after. The reference and the bound have hashes of their own but stay out of the id: the last bits of an
+FP64 `exp` differ between CPUs. `FORMAT` rises when the record changes meaning; a reader refuses what it does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from gpuemu.gate.cases import Case
+from gpuemu.gate.results import Problem
+
+FORMAT = 1
+
+
+class ArrayArgument(msgspec.Struct, frozen=True, tag="array", forbid_unknown_fields=True):
+    """A pointer into buffer number `buffer`, `offset` bytes from its start; the array seen there has this layout."""
+
+    buffer: int
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    name: str | None = None
+
+
+class ScalarArgument(msgspec.Struct, frozen=True, tag="scalar", forbid_unknown_fields=True):
+    """A scalar. `type` 'int': decimal digits; 'float': `float.hex` text; a dtype's name: its bytes, little-endian, in
+    hexadecimal. So NaN, infinities and every bit survive JSON."""
+
+    type: str
+    value: str
+
+
+Argument = ArrayArgument | ScalarArgument
+
+
+class Buffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One buffer. `device`: its device address if the launch fixed it. `before`, `after`: file names (after: None =
+    not changed)."""
+
+    name: str | None
+    nbytes: int
+    before: str
+    after: str | None = None
+    device: int | None = None
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One launch, in order. `sets`: buffers whose bytes the host changed since the launch before (number, file)."""
+
+    ptx: str
+    entry: str
+    target: str | None
+    device: str | None
+    fmad: str | None
+    engine: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    ctas: tuple[tuple[int, int, int], ...] | None
+    arguments: tuple[Argument, ...]
+    sets: tuple[tuple[int, str], ...] = ()
+
+
+class OutputRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where an output lies (None buffer: the launcher made it on the host) and what it should be."""
+
+    name: str
+    buffer: int | None
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    exact: str
+    bound: str
+
+
+class ReplayRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """case.json."""
+
+    format: int
+    id: str
+    tool: str
+    case: Case
+    model: str
+    problems: tuple[Problem, ...]
+    buffers: tuple[Buffer, ...]
+    launches: tuple[Launch, ...]
+    outputs: tuple[OutputRecord, ...]
+    files: dict[str, str]
+    """SHA-256 of every other file of the folder, by relative name."""
+
+
+def content_id(case: Case, launches: tuple[Launch, ...], buffers: tuple[Buffer, ...], files: dict[str, str]) -> str:
+    """The id of a replay (see the module)."""
+    identity = msgspec.structs.replace(case, index=0)
+    shared = {k: v for k, v in sorted(files.items()) if not k.startswith(("exact/", "bound/"))}
+    content: list[Any] = [FORMAT, identity, launches, buffers, shared]
+    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 as hexadecimal text."""
+    return hashlib.sha256(data).hexdigest()
