@@ -98,7 +98,7 @@ def run(
 
 
 def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], target: str | int) -> Binding:
-    """`specialise.bind` for a call with arrays: they become `DevicePointer`s at planned addresses, owner included."""
+    """`specialise.bind` for a call with arrays: they become `DevicePointer`s at planned addresses."""
     arrays: list[Array] = []
     pointers: list[DevicePointer] = []
 
@@ -107,7 +107,7 @@ def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any
             return value
         array = as_array(value)
         if array is not None:
-            pointer = DevicePointer(element_type(array), 0, array)
+            pointer = DevicePointer(element_type(array), 0, array, value)
             arrays.append(array)
             pointers.append(pointer)
             return pointer
@@ -152,7 +152,7 @@ def _converter(param: Param, kernel: Any) -> Callable[[Mapping[str, Any]], Any]:
 
         def pointer(values: Mapping[str, Any]) -> Any:
             value = value_of(values)
-            return value.owner if isinstance(value, DevicePointer) else value
+            return value.array if isinstance(value, DevicePointer) else value
 
         return pointer
     make = _SCALARS[param.type]
@@ -192,11 +192,12 @@ _SCALARS: Mapping[str, Callable[[Any], Any]] = {
 
 def _grid(grid: Grid, bound: Binding) -> tuple[int, int, int]:
     """(x, y, z). A function gets the bound arguments by name, with the caller's arrays."""
+    chosen: Any = grid
     if callable(grid):
-        grid = grid({k: v.owner if isinstance(v, DevicePointer) else v for k, v in bound.values.items()})
-    sizes = (grid,) if isinstance(grid, (int, np.integer)) else tuple(grid)
+        chosen = grid({k: v.owner if isinstance(v, DevicePointer) else v for k, v in bound.values.items()})
+    sizes = (chosen,) if isinstance(chosen, (int, np.integer)) else tuple(chosen)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(s, (int, np.integer)) and s >= 0 for s in sizes):
-        raise InvalidInput(f"grid {grid!r} is not one to three sizes", where=specialise.where(bound.kernel))
+        raise InvalidInput(f"grid {chosen!r} is not one to three sizes", where=specialise.where(bound.kernel))
     x, y, z = (*(int(s) for s in sizes), 1, 1)[:3]
     return x, y, z
 

@@ -49,13 +49,17 @@ Path = tuple[int, ...]
 
 
 class DevicePointer:
-    """An array as Triton's binder sees one: an element type (Triton's name) and a device address in bytes."""
+    """An array as Triton's binder sees one: an element type (Triton's name) and a device address in bytes.
 
-    __slots__ = ("address", "dtype", "owner")
+    `array` is the memory behind it and `owner` what the caller passed; neither is looked at here.
+    """
 
-    def __init__(self, dtype: str, address: int, owner: object = None) -> None:
+    __slots__ = ("address", "array", "dtype", "owner")
+
+    def __init__(self, dtype: str, address: int, array: object = None, owner: object = None) -> None:
         self.dtype = dtype
         self.address = address
+        self.array = array
         self.owner = owner
 
     def data_ptr(self) -> int:
