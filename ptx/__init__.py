@@ -6,6 +6,19 @@ control_flow(kernel) -> Cfg         ptx/analysis/     control flow, liveness, un
 
 from ptx.analysis.cfg import Cfg, control_flow
 from ptx.analysis.liveness import Liveness, liveness
+from ptx.analysis.uniformity import Uniformity, uniformity
+from ptx.decode import decode
 from ptx.parse import parse
+from ptx.printer import print_module
 
-__all__ = ["Cfg", "Liveness", "control_flow", "liveness", "parse"]
+__all__ = [
+    "Cfg",
+    "Liveness",
+    "Uniformity",
+    "control_flow",
+    "decode",
+    "liveness",
+    "parse",
+    "print_module",
+    "uniformity",
+]

@@ -223,6 +223,8 @@ class _FunctionReader:
                     opcode = self._opcodes[s.opcode] = op, tuple(f".{m}" for m in mods)
                 guard = None if s.guard is None else self._guard(s.guard, scope)
                 operands = tuple([operand(o) for o in s.operands])
+                if opcode[0] == "call":
+                    operands = _call_operands(operands)
                 stream.append(ir.Inst(opcode[0], opcode[1], operands, ir.Loc(line, source.frames), guard))
             elif kind is LocDirective:
                 source.enter(s.text)
@@ -276,6 +278,19 @@ class _FunctionReader:
         if insts or targets.intersection(labels) or not blocks:
             blocks.append(ir.Block(tuple(labels), tuple(insts)))
         return tuple(blocks)
+
+
+def _call_operands(operands: tuple[ir.Operand, ...]) -> tuple[ir.Operand, ...]:
+    """`call f;` and its longer forms, always as (results, callee, arguments[, prototype or target list])."""
+    rest = list(operands)
+    results = rest.pop(0) if rest and isinstance(rest[0], ir.Vec) else ir.Vec(())
+    callee = rest.pop(0) if rest else None
+    if not isinstance(callee, ir.Sym | ir.Reg):
+        raise InvalidInput("`call` needs the name of a function, or a register with its address")
+    arguments = rest.pop(0) if rest and isinstance(rest[0], ir.Vec) else ir.Vec(())
+    if len(rest) > 1 or not all(isinstance(o, ir.Sym) for o in rest):
+        raise InvalidInput("`call` ends with its arguments and, for an indirect call, a prototype or list of targets")
+    return results, callee, arguments, *rest
 
 
 def _renamed(v: ir.Variable, name: str) -> ir.Variable:

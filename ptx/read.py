@@ -51,12 +51,37 @@ def _split_words(children: list[Any]) -> tuple[list[Any], list[Any]]:
 
 # The parts of grammar.lark's LINE, which has checked them already.
 _LINE = re.compile(r"(@\s*!?\s*[\w$%]+)?\s*([\w.:]+)\s*(.*?)\s*;\Z", re.DOTALL)
+_COMMA = re.compile(r"\s*,\s*")
 _NESTED = frozenset("{[(")
 _OPERAND = re.compile(r"\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^\s,](?:[^,\[{(]*[^\s,])?")
 
 
 def _first(kind: type, children: list[Any]) -> Any:
     return next((c for c in children if isinstance(c, kind)), None)
+
+
+def _statements(children: list[Any]) -> list[Any]:
+    """A body's statements, the bare tokens among them turned into records."""
+    made: list[Any] = []
+    for c in children:
+        kind = getattr(c, "type", None)
+        if kind is None:
+            if c is not None:
+                made.append(c)
+        elif kind == "LINE":
+            guard, opcode, operands = _LINE.match(c).groups()  # type: ignore[union-attr]
+            line = c.line if guard is None else c.line + c[: c.index(opcode)].count("\n")
+            if not operands:
+                made.append(Instruction(line, guard, opcode, []))
+            elif _NESTED.isdisjoint(operands):
+                made.append(Instruction(line, guard, opcode, _COMMA.split(operands)))
+            else:
+                made.append(Instruction(line, guard, opcode, _OPERAND.findall(operands)))
+        elif kind == "LOC":
+            made.append(LocDirective(c))
+        else:
+            made.append(Label(c))
+    return made
 
 
 class _Callbacks:
@@ -109,26 +134,14 @@ class _Callbacks:
         return Attribute(c[0], [integer(v) for v in c[1:]]) if c[0] is not None else None
 
     def body(self, c: list[Any]) -> Body:
-        return Body(c)
+        return Body(_statements(c))
 
     # -------------------------------------------------------------------------------------------- statements
     def scope(self, c: list[Any]) -> Scope:
-        return Scope(c)
-
-    def label(self, c: list[Any]) -> Label:
-        return Label(c[0])
-
-    def loc(self, c: list[Any]) -> LocDirective:
-        return LocDirective(c[0])
+        return Scope(_statements(c))
 
     def instruction(self, c: list[Any]) -> Instruction:
-        first = c[0]
-        if first.type == "LINE":
-            guard, opcode, operands = _LINE.match(first).groups()  # type: ignore[union-attr]
-            line = first.line if guard is None else first.line + first[: first.index(opcode)].count("\n")
-            split = operands.split(",") if _NESTED.isdisjoint(operands) else _OPERAND.findall(operands)
-            return Instruction(line, guard, opcode, [o.strip() for o in split] if operands else [])
-        guard = c.pop(0) if first.type == "GUARD" else None
+        guard = c.pop(0) if c[0].type == "GUARD" else None
         return Instruction(c[0].line, guard, str(c[0]), [str(o) for o in c[1:]])
 
     def targets(self, c: list[Any]) -> Targets:
@@ -200,9 +213,11 @@ def _parser() -> Any:
     )
 
 
-_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*')
+_COMMENT = re.compile(r"//[^\n]*")
+_STRING_OR_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*')
+_SLASHES_AFTER_QUOTE = re.compile(r'"[^"\n]*//')
 _BLOCK_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*"|//[^\n]*)|(/\*.*?\*/)', re.DOTALL)
-_SECTION = re.compile(r"^[ \t]*\.section\s+[\w.]+\s*\{[^{}]*\}", re.MULTILINE)
+_SECTION = re.compile(r"^[ \t]*\.section\s+[\w.]+\s*\{(?:[^{}/]+|//[^\n]*|/)*\}", re.MULTILINE)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -212,12 +227,13 @@ def _blank(match: re.Match[str]) -> str:
 
 def strip(text: str) -> str:
     """`text` without comments and debug sections, each line where it was."""
-    if "/*" in text:
-        text = _BLOCK_COMMENT.sub(lambda m: m[1] or _blank(m), text)
-    text = _COMMENT.sub(r"\1", text)
     if ".section" in text:
         text = _SECTION.sub(lambda m: "\n" * m[0].count("\n"), text)
-    return text
+    if "/*" in text:
+        text = _BLOCK_COMMENT.sub(lambda m: m[1] or _blank(m), text)
+    if _SLASHES_AFTER_QUOTE.search(text):  # perhaps a path with two slashes: look at every string
+        return _STRING_OR_COMMENT.sub(r"\1", text)
+    return _COMMENT.sub("", text)
 
 
 def read(text: str) -> list[Any]:

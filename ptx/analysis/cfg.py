@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptx import ir
-from ptx.errors import InvalidInput, Where
+from ptx.errors import InvalidInput
+from ptx.isa import place
 
 _LEAVES = frozenset({"ret", "exit", "trap"})
 
@@ -31,6 +32,7 @@ class Cfg:
 
     `successors[b]`, `predecessors[b]`: in text order, without repeats. `order`: reachable blocks in running order;
     `index[b]`: the place of `b` in it. `back_edges`: (from, to). `loop_depth[b]`: number of natural loops around `b`.
+    `exits`: blocks in which the thread may end, guarded `ret` included.
     `idom[b]`, `ipdom[b]`: immediate dominator and post-dominator, None at the entry and the exit.
     """
 
@@ -40,6 +42,7 @@ class Cfg:
     index: tuple[int, ...]
     back_edges: frozenset[tuple[int, int]]
     unreachable: frozenset[int]
+    exits: frozenset[int]
     loop_depth: tuple[int, ...]
     idom: tuple[int | None, ...]
     ipdom: tuple[int | None, ...]
@@ -61,16 +64,15 @@ def control_flow(kernel: ir.Kernel) -> Cfg:
     for b, following in enumerate(successors):
         for s in following:
             predecessors[s].append(b)
+    exits = [b for b in range(count) if not successors[b] or _may_end(kernel.blocks[b])]
     first = _reverse_postorder(successors, [0] * count)
     idom = _dominators(first, predecessors, count)
     depth = _loop_depths(successors, predecessors, idom, first)
     order = _reverse_postorder(successors, depth)
     index = [count] * count
-    for place, b in enumerate(order):
-        index[b] = place
     unreachable = sorted(set(range(count)) - set(order))
-    for place, b in enumerate(unreachable, len(order)):
-        index[b] = place
+    for i, b in enumerate([*order, *unreachable]):
+        index[b] = i
     return Cfg(
         successors,
         tuple(tuple(p) for p in predecessors),
@@ -78,9 +80,10 @@ def control_flow(kernel: ir.Kernel) -> Cfg:
         tuple(index),
         frozenset((b, s) for b in order for s in successors[b] if index[s] <= index[b]),
         frozenset(unreachable),
+        frozenset(exits),
         tuple(depth),
         tuple(idom),
-        tuple(_post_dominators(successors, predecessors)),
+        tuple(_post_dominators(successors, predecessors, exits)),
     )
 
 
@@ -94,7 +97,7 @@ def branch_labels(kernel: ir.Kernel, inst: ir.Inst) -> tuple[str, ...]:
             return kernel.branch_targets[table.name]
         raise InvalidInput(
             f"`{inst.opcode}` needs the name of a .branchtargets list",
-            where=Where(ptx_line=inst.loc.ptx_line),
+            where=place(inst),
         )
     return ()
 
@@ -106,7 +109,7 @@ def _successors(kernel: ir.Kernel, b: int, labels: dict[str, int]) -> tuple[int,
     if last is not None:
         for name in branch_labels(kernel, last):
             if name not in labels:
-                raise InvalidInput(f"branch to label `{name}`, which `{kernel.name}` does not have", where=_where(last))
+                raise InvalidInput(f"branch to label `{name}`, which `{kernel.name}` does not have", where=place(last))
             found.append(labels[name])
     goes_on = last is None or last.guard is not None or not (last.op in _LEAVES or found)
     if goes_on and b + 1 < len(kernel.blocks):
@@ -114,15 +117,8 @@ def _successors(kernel: ir.Kernel, b: int, labels: dict[str, int]) -> tuple[int,
     return tuple(dict.fromkeys(found))
 
 
-def _where(inst: ir.Inst) -> Where:
-    user = inst.loc.user
-    return Where(
-        user.file if user else None, user.line if user else None, None, inst.loc.ptx_line, _short_text(inst.opcode)
-    )
-
-
-def _short_text(opcode: str) -> str:
-    return f"{opcode} …"
+def _may_end(block: ir.Block) -> bool:
+    return bool(block.insts) and block.insts[-1].op in _LEAVES
 
 
 def _reverse_postorder(successors: Sequence[Sequence[int]], depth: Sequence[int]) -> list[int]:
@@ -146,7 +142,7 @@ def _reverse_postorder(successors: Sequence[Sequence[int]], depth: Sequence[int]
 
 
 def _dominators(order: Sequence[int], predecessors: Sequence[Sequence[int]], count: int) -> list[int | None]:
-    place = {b: i for i, b in enumerate(order)}
+    spot = {b: i for i, b in enumerate(order)}
     idom: list[int | None] = [None] * count
     if not order:
         return idom
@@ -158,20 +154,20 @@ def _dominators(order: Sequence[int], predecessors: Sequence[Sequence[int]], cou
         for b in order[1:]:
             new: int | None = None
             for p in predecessors[b]:
-                if p not in place or idom[p] is None:
+                if p not in spot or idom[p] is None:
                     continue
-                new = p if new is None else _meet(new, p, idom, place)
+                new = p if new is None else _meet(new, p, idom, spot)
             if idom[b] != new:
                 idom[b], changed = new, True
     idom[root] = None
     return idom
 
 
-def _meet(a: int, b: int, idom: Sequence[int | None], place: dict[int, int]) -> int:
+def _meet(a: int, b: int, idom: Sequence[int | None], spot: dict[int, int]) -> int:
     while a != b:
-        while place[a] > place[b]:
+        while spot[a] > spot[b]:
             a = idom[a]  # type: ignore[assignment]
-        while place[b] > place[a]:
+        while spot[b] > spot[a]:
             b = idom[b]  # type: ignore[assignment]
     return a
 
@@ -205,11 +201,13 @@ def _loop_depths(
     return depth
 
 
-def _post_dominators(successors: Sequence[Sequence[int]], predecessors: Sequence[Sequence[int]]) -> list[int | None]:
+def _post_dominators(
+    successors: Sequence[Sequence[int]], predecessors: Sequence[Sequence[int]], exits: Sequence[int]
+) -> list[int | None]:
     """Dominators of the reversed graph from a virtual exit, numbered after the last block."""
     count = len(successors)
-    exits = [b for b in range(count) if not successors[b]]
-    reverse = [*predecessors, exits]
+    ends = set(exits)
+    reverse = [*predecessors, list(exits)]
     order, seen = [], {count}
     stack = [(count, iter(reverse[count]))]
     while stack:
@@ -222,6 +220,6 @@ def _post_dominators(successors: Sequence[Sequence[int]], predecessors: Sequence
         else:
             stack.pop()
             order.append(block)
-    forward = [list(s) or [count] for s in successors] + [[]]
+    forward = [[*s, count] if b in ends else list(s) for b, s in enumerate(successors)] + [[]]
     found = _dominators(order[::-1], forward, count + 1)
     return [None if d == count else d for d in found[:count]]
