@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ptx.errors import InvalidInput, Where
@@ -71,12 +72,27 @@ def syntax_error(text: str, stripped: str, error: Any) -> InvalidInput:
         before = _last_code_line(lines, line)
         if before is not None and not stripped.splitlines()[line - 1][: max(column - 1, 0)].strip():
             notes = (f"the instruction began on line {before + 1}: {lines[before].strip()}",)
+    if found[1:2] in ("[", "{", "("):
+        notes += (f"`{found[1]}` opens an operand here, and it is not closed before the `;`, or holds what it cannot",)
+    if (open_line := _unclosed_brace(stripped)) is not None:
+        notes += (f"the `{{` on line {open_line} is never closed",)
     where = Where(
         ptx_line=line, column=column or None, ptx_text=lines[line - 1].strip() if line <= len(lines) else None
     )
     return InvalidInput(
         f"PTX syntax: expected {_expectation(names)}, found {found}", where=where, notes=notes, help=help
     )
+
+
+def _unclosed_brace(stripped: str) -> int | None:
+    """1-based line of the outermost brace that stays open to the end of the text."""
+    still_open: list[int] = []
+    for m in re.finditer(r"[{}]|\n", stripped):
+        if m[0] == "{":
+            still_open.append(m.start())
+        elif m[0] == "}" and still_open:
+            still_open.pop()
+    return stripped.count("\n", 0, still_open[0]) + 1 if still_open else None
 
 
 def _last_code_line(lines: list[str], line: int) -> int | None:
@@ -88,4 +104,5 @@ def _last_code_line(lines: list[str], line: int) -> int | None:
 
 
 def _shorten(text: str) -> str:
+    text = " ".join(text.split()) if text.isprintable() or "\n" in text else ascii(text)[1:-1]
     return text if len(text) <= 40 else text[:37] + "..."

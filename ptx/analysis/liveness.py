@@ -58,28 +58,31 @@ class Liveness:
 def liveness(kernel: ir.Kernel, effects: Effects, cfg: Cfg | None = None) -> Liveness:
     """Live registers of `kernel`, whose control flow is `cfg` (made here when None)."""
     cfg = cfg or control_flow(kernel)
-    bits: dict[str, int] = {}
     steps = []
-    gen, kill = [], []
+    used: list[set[str]] = []  # by block: read before any write
+    defined: list[set[str]] = []
     for block in kernel.blocks:
         block_steps = []
-        used = defined = 0
+        exposed: set[str] = set()
+        killed: set[str] = set()
         for inst in block.insts:
             reads, kills = map(tuple, effects(inst))
             if inst.guard is not None:
                 reads, kills = (*reads, *kills, inst.guard.reg.name), ()
             block_steps.append((reads, kills))
-            here = 0
             for name in reads:
-                here |= bits.get(name) or bits.setdefault(name, 1 << len(bits))
-            used |= here & ~defined
-            for name in kills:
-                defined |= bits.get(name) or bits.setdefault(name, 1 << len(bits))
+                if name not in killed:
+                    exposed.add(name)
+            killed.update(kills)
         steps.append(tuple(block_steps))
-        gen.append(used)
-        kill.append(~defined)
-    live_in, live_out = _solve(gen, kill, cfg)
-    names = list(bits)
+        used.append(exposed)
+        defined.append(killed)
+    # Only registers that some block reads before writing can live across an edge: few, so the bit sets stay short.
+    names = list(dict.fromkeys(name for exposed in used for name in sorted(exposed)))
+    bits = {name: 1 << i for i, name in enumerate(names)}
+    gen = [sum(bits[name] for name in exposed) for exposed in used]
+    keep = [~sum(bits[name] for name in killed if name in bits) for killed in defined]
+    live_in, live_out = _solve(gen, keep, cfg)
     return Liveness(
         tuple(_names(mask, names) for mask in live_in), tuple(_names(mask, names) for mask in live_out), tuple(steps)
     )
