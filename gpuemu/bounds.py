@@ -10,7 +10,8 @@ Pieces, with their sources:
 summation     |error| <= depth * u * sum|terms| (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed.,
               4.2): depth = n-1 additions in the worst order, less for a tree (`tree_depth`).
 tensor core   one block adds L products and the accumulator after truncating each to 2**(e-F), where 2**e <= the largest
-              of them, then truncates to binary32: (L+1) * 2**-F + 2**-23 of sum|a||b| a block. L and F by architecture
+              of them (subnormal operands counted as the smallest normal), then truncates to binary32: (L+1) * 2**-F +
+              2**-23 of sum|a||b| a block. L and F by architecture
               (Fasi, Higham, Mikaitis, Pranesh 2021; Khattak and Mikaitis, arXiv 2512.07004): see `TENSOR_CORES`.
 tf32          inputs lose all but 11 significand bits: at most 2**-10 relative each when the hardware truncates them
               (2**-11 when they were rounded first; the bound allows both).
@@ -131,7 +132,11 @@ def dot(a: str, b: str, *, precision: Mapping[str, str] | None = None, out: str 
             length, width = tensor_core(exact.device, exact.dtype)
             blocks = -(-depth // length)
             share = blocks * ((length + 1) * 2.0**-width + 2.0**-23)
-            bound = share * (1 + share) * size + 2 * blocks * (length + 1) * LEAST32
+            # A subnormal operand counts with the exponent of the smallest normal number.
+            least = FORMATS[exact.dtype].smallest_normal
+            with np.errstate(invalid="ignore", over="ignore"):
+                aligned = np.where(x > 0, np.maximum(x, least), x) @ np.where(y > 0, np.maximum(y, least), y)
+            bound = share * (1 + share) * aligned + 2 * blocks * (length + 1) * LEAST32
             whole = FORMATS[exact.dtype].precision
             if mode == "tf32":
                 # Subnormal inputs lose more than that, or are flushed.

@@ -154,6 +154,7 @@ def to_float64(array: NDArray[Any]) -> F64:
     """The exact value of each element as float64 (floats and integers up to 32 bits; 64-bit integers round)."""
     if array.dtype == np.float64:
         return array
-    if array.dtype.kind in "iub" or array.dtype in (np.float16, np.float32):
-        return array.astype(np.float64)
-    return array.astype(np.float32).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signaling NaN
+        if array.dtype.kind in "iub" or array.dtype in (np.float16, np.float32):
+            return array.astype(np.float64)
+        return array.astype(np.float32).astype(np.float64)

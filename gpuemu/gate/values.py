@@ -2,7 +2,8 @@
 
 regular       a bell with standard deviation 1: what a random test tries.
 boundary      three of four elements are values where formats change their behaviour: +-0, smallest subnormal, around
-              the smallest normal, 1 and its neighbours, powers of two, small integers, the largest magnitude allowed.
+              the smallest normal, 1 and its neighbours, powers of two, small integers, and in every other row the
+              largest magnitude allowed.
 adversarial   every row (of the last axis) follows a pattern that breaks wrong kernels: all values far below zero (a
               leaked 0 becomes the maximum), one large value at the end, a maximum that rises all along the row, a
               large offset with a small spread, cancellation, mixed magnitudes, exact small integers, all equal, all
@@ -39,11 +40,12 @@ def floats(argument: Input, shape: tuple[int, ...], form: FloatFormat, distribut
     count = int(np.prod(shape, dtype=np.int64))
     if distribution == "regular":
         values = bits.bell(count) * min(1.0, top / 4)
-    elif distribution == "boundary":
-        values = _boundary(count, form, top, bits)
     else:
-        row = shape[-1] if len(shape) > 1 else _ROW_OF_VECTOR
-        values = _adversarial(count, max(row, 1), form, top, argument.nonfinite, bits)
+        row = max(shape[-1], 1) if len(shape) > 1 else _ROW_OF_VECTOR
+        if distribution == "boundary":
+            values = _boundary(count, row, form, top, bits)
+        else:
+            values = _adversarial(count, row, form, top, argument.nonfinite, bits)
     if argument.positive:
         values = np.abs(values)
     with np.errstate(invalid="ignore"):
@@ -63,15 +65,19 @@ def padding(form: FloatFormat, distribution: str) -> float:
     return float("nan") if distribution == "adversarial" else float(quantise(np.array(form.largest / 2), form))
 
 
-def _boundary(count: int, form: FloatFormat, top: float, bits: Bits) -> F64:
+def _boundary(count: int, row: int, form: FloatFormat, top: float, bits: Bits) -> F64:
     ulp = 2.0 ** (1 - form.precision)
     magnitudes = [
         0.0, form.smallest, 3 * form.smallest, form.smallest_normal - form.smallest, form.smallest_normal,
         1.0 - ulp / 2, 1.0, 1.0 + ulp, 1.5, 2.0 - ulp, top, quantise(np.array(top * (1 - ulp)), form).item(),
         *(2.0**k for k in (-14, -8, -3, -2, -1, 1, 2, 3, 4)), 3.0, 5.0, 7.0, 10.0,
     ]  # fmt: skip
-    table = np.array([m for m in magnitudes if m <= top])
+    table = np.array(sorted(m for m in magnitudes if m <= top))
     chosen = table[bits.below(len(table), count)]
+    # A huge value hides every other one of its row (in a softmax, a sum): every other row has none.
+    moderate = table[table <= 4.0]
+    odd = (np.arange(count) // row + int(bits.below(2, 1)[0])) % 2 == 1
+    chosen = np.where(odd, moderate[bits.below(len(moderate), count)], chosen)
     sign = np.where(bits.below(2, count) == 1, -1.0, 1.0)
     regular = bits.bell(count) * min(1.0, top / 4)
     return np.where(bits.below(4, count) == 0, regular, np.copysign(chosen, sign))

@@ -37,10 +37,10 @@ class ArrayArgument(msgspec.Struct, frozen=True, tag="array", forbid_unknown_fie
 
 
 class ScalarArgument(msgspec.Struct, frozen=True, tag="scalar", forbid_unknown_fields=True):
-    """A scalar. `type` 'int': decimal digits; 'float': `float.hex` text; a dtype's name: its bytes, little-endian, in
+    """A scalar. `kind` 'int': decimal digits; 'float': `float.hex` text; a dtype's name: its bytes, little-endian, in
     hexadecimal. So NaN, infinities and every bit survive JSON."""
 
-    type: str
+    kind: str
     value: str
 
 

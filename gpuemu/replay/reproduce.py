@@ -125,11 +125,11 @@ def argument(given: Argument, memory: list[NDArray[np.uint8]]) -> Any:
     if isinstance(given, ArrayArgument):
         return view(memory, given.buffer, given.offset, given.dtype, given.shape, given.strides)
     try:
-        if given.type == "int":
+        if given.kind == "int":
             return int(given.value)
-        if given.type == "float":
+        if given.kind == "float":
             return float.fromhex(given.value)
-        return np.frombuffer(bytes.fromhex(given.value), dtype_of(given.type))[0]
+        return np.frombuffer(bytes.fromhex(given.value), dtype_of(given.kind))[0]
     except (ValueError, IndexError) as error:
         raise InvalidInput(f"the replay has a scalar that does not parse: {given}") from error
 
