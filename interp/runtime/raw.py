@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,12 +27,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def native(function: F) -> F:
     """Compile a runtime function: no GIL, no division checks, no disk cache (the engine caches the linked library)."""
-    return njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
 
 
 def native_inline(function: F) -> F:
     """As `native`, and always inlined into its callers, so that constant arguments fold."""
-    return njit(nogil=True, error_model="numpy", forceinline=True)(function)  # type: ignore[no-any-return]
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    return njit(forceinline=True, **options)(function)  # type: ignore[no-any-return]
 
 
 def _loader(llvm: ir.Type, result: types.Type, doc: str) -> Callable[[int], Any]:
@@ -224,8 +224,9 @@ def stack_scratch(typingctx: Any, size: types.Type) -> Any:
     count = size.literal_value
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        room = cgutils.alloca_once(builder, ir.ArrayType(_I8, count))
-        room.align = 64
+        with builder.goto_entry_block():  # not cgutils.alloca_once, which fills with zeros on each call
+            room = builder.alloca(ir.ArrayType(_I8, count))
+            room.align = 64
         return builder.ptrtoint(room, _I64)
 
     return types.int64(size), codegen

@@ -1,263 +1,124 @@
 """From register fragments to what the fast path computes with: values as f32, exponents as int32, one scratch array each.
 
 A warp's operand is stored as consecutive vectors of 32 words: register r of lane l at address + (r * 32 + l) * 4. In `mma.sync`
-fragments (`fragments.py`) lane l holds row (of A) or column (of B) l // 4, so four consecutive words are four neighbouring k of one
-row: a register is eight rows of 16 bytes. A's registers 2g and 2g + 1 (rows 0-7, 8-15) and B's register g hold "group" g of k:
-4, 8 or 16 of them for 32-, 16- and 8-bit elements.
+fragments (`fragments.py`) lane l holds row (of A) or column (of B) l // 4, so four consecutive words are neighbouring k of one row: a
+register is eight rows of 16 bytes. A's registers 2g and 2g + 1 (rows 0-7, 8-15) and B's register g hold group g of k: 4, 8 or
+16 of them for 32-, 16- and 8-bit elements.
 
 Scratch order, the same for both operands: within a group, element s of word q goes to position 4 * s + q. The order of k inside a
-block does not matter, since a maximum and an exact sum are taken, and blocks are whole groups or, for 4-element
-blocks of 32-bit elements, groups themselves.
-    A: f32[16][K] at `values`, int32[16][K] at `exponents`
-    B: f32[K][8] and int32[K][8], columns in the order 0 2 4 6 1 3 5 7 (that of two accumulator registers in a row)
+block does not matter, since a maximum and an exact sum are taken, and blocks are whole groups.
+    A: f32[16][K] and int32[16][K]
+    B: f32[K][8] and int32[K][8], columns in the order 0 2 4 6 1 3 5 7 (that of an even accumulator register, then the odd one)
 
-Exponents are those of the model: subnormals have the smallest normal number's, zeros have NOTHING. The functions return the
-largest and smallest exponent of non-zero elements, and whether a NaN or an infinity is among the elements (then values are void).
+Exponents are those of the model: subnormals have the smallest normal number's, zeros have NOTHING.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from llvmlite import ir
 
-import numpy as np
-
-from interp.runtime.raw import native, native_inline
 from interp.tensorcore.model import BF16, E4M3, E5M2, F16, TF32
-from interp.tensorcore.vector import (
-    Ints,
-    add,
-    any_lane,
-    bit_and,
-    bit_or,
-    either,
-    equal,
-    floats_of_bits,
-    fmul,
-    fsub,
-    greater,
-    ints_of_floats,
-    load_ints,
-    maximum,
-    minimum,
-    select,
-    shl,
-    shr_u,
-    splat_float,
-    splat_int,
-    store_halves,
-    store_ints,
-    sub,
-    unpack_high,
-    unpack_high_pairs,
-    unpack_low,
-    unpack_low_pairs,
-)
+from interp.tensorcore.vector import I1, I64, INTS, Lanes, Value, define, loop
 
-NOTHING = -4096  # exponent of a zero: far below any floor, and two of them still fit
+NOTHING = -4096  # exponent of a zero: far below any floor, also twice
+MODERATE = 50  # f32 products of numbers with exponents of at most this size neither overflow nor lose bits
+
+# kind -> width, fraction bits, exponent bias, largest finite magnitude
+LAYOUT = {F16: (16, 10, 15, 0x7BFF), BF16: (16, 7, 127, 0x7F7F), TF32: (32, 23, 127, 0x7F7FFFFF), E4M3: (8, 3, 7, 0x7E), E5M2: (8, 2, 15, 0x7B)}
+NAMES = {F16: "f16", BF16: "bf16", TF32: "tf32", E4M3: "e4m3", E5M2: "e5m2"}
 
 
-@native_inline
-def _word(value: int) -> Ints:
-    return splat_int(np.int32(value))
+def decode(v: Lanes, words: Value, part: int, kind: int) -> tuple[Value, Value, Value]:
+    """Element `part` of each word: (f32 bits, exponent or NOTHING, mask of NaN and Inf, whose values are void)."""
+    width, fraction, bias, finite = LAYOUT[kind]
+    h = v.bit_and(v.shr(words, part * width), (1 << width) - 1) if width < 32 else v.bit_and(words, -0x2000)
+    a = v.bit_and(h, (1 << (width - 1)) - 1)
+    exponent = v.sub(v.maximum(v.shr(a, fraction), 1), bias)
+    exponent = v.select(v.equal(a, 0), NOTHING, exponent)
+    special = v.greater(a, finite)
+    if bias == 127:
+        return (v.shl(h, 32 - width) if width < 32 else h), exponent, special
+    normal = v.add(v.shl(a, 23 - fraction), (127 - bias) << 23)
+    # subnormals: a whole number of units, through the binade where f32's last place is one
+    whole = v.b.fsub(v.floats(v.bit_or(a, 0x4B000000)), v.floats(v.const(0x4B000000)))
+    unit = v.floats(v.const((127 + 1 - bias - fraction) << 23))
+    bits = v.select(v.greater(a, (1 << fraction) - 1), normal, v.bits(v.b.fmul(whole, unit)))
+    return v.bit_or(bits, v.shl(v.shr(h, width - 1), 31)), exponent, special
 
 
-@native_inline
-def _small(a: Ints, unit: float) -> Ints:
-    """Bits of the f32 a * unit, for small integers a: through the f32 whose last place is one, so that no subnormal is touched."""
-    whole = fsub(floats_of_bits(bit_or(a, _word(0x4B000000))), splat_float(np.float32(8388608.0)))
-    return ints_of_floats(fmul(whole, splat_float(np.float32(unit))))
+def _note(v: Lanes, seen: list[Value], exponent: Value, special: Value) -> list[Value]:
+    """Update (largest exponent, smallest exponent of non-zeros, any special)."""
+    largest, smallest, beyond = seen
+    present = v.select(v.equal(exponent, NOTHING), 0, exponent)
+    return [v.maximum(largest, exponent), v.minimum(smallest, present), v.b.or_(beyond, special)]
 
 
-@native_inline
-def _narrow_value(h: Ints, sign_bit: int, fraction: int, bias: int, unit: float) -> Ints:
-    """f32 bits of a finite f16 or FP8 word with `fraction` fraction bits."""
-    a = bit_and(h, _word((1 << sign_bit) - 1))
-    normal = add(shl(a, _word(23 - fraction)), _word((127 - bias) << 23))
-    bits = select(greater(a, _word((1 << fraction) - 1)), normal, _small(a, unit))
-    return bit_or(bits, shl(bit_and(h, _word(1 << sign_bit)), _word(31 - sign_bit)))
+def _unseen(v: Lanes) -> list[Value]:
+    return [v.const(0), v.const(0), ir.Constant(ir.VectorType(I1, 8), [0] * 8)]
 
 
-@native_inline
-def _exponent(a: Ints, fraction: int, bias: int) -> Ints:
-    """Exponent of a word without its sign; NOTHING for zero."""
-    e = sub(maximum(shr_u(a, _word(fraction)), _word(1)), _word(bias))
-    return select(equal(a, _word(0)), _word(NOTHING), e)
+def _verdict(v: Lanes, seen: list[Value]) -> Value:
+    """i64: bit 0 for exponents outside the moderate range, bit 1 for NaN or Inf."""
+    largest, smallest, beyond = seen
+    wide = v.any(v.b.or_(v.greater(largest, MODERATE), v.greater(-MODERATE, smallest)))
+    return v.b.or_(v.b.zext(wide, I64), v.b.shl(v.b.zext(v.any(beyond), I64), ir.Constant(I64, 1)))
 
 
-@native_inline
-def _decode(words: Ints, part: int, kind: int) -> Any:
-    """(f32 bits, exponent, magnitude beyond the largest finite one?) of element `part` of each word."""
-    if kind == F16:
-        h = bit_and(shr_u(words, _word(16 * part)), _word(0xFFFF))
-        a = bit_and(h, _word(0x7FFF))
-        return _narrow_value(h, 15, 10, 15, 2.0**-24), _exponent(a, 10, 15), greater(a, _word(0x7BFF))
-    if kind == BF16:
-        h = bit_and(shr_u(words, _word(16 * part)), _word(0xFFFF))
-        a = bit_and(h, _word(0x7FFF))
-        return shl(h, _word(16)), _exponent(a, 7, 127), greater(a, _word(0x7F7F))
-    if kind == E4M3:
-        h = bit_and(shr_u(words, _word(8 * part)), _word(0xFF))
-        a = bit_and(h, _word(0x7F))
-        return _narrow_value(h, 7, 3, 7, 2.0**-9), _exponent(a, 3, 7), greater(a, _word(0x7E))
-    if kind == E5M2:
-        h = bit_and(shr_u(words, _word(8 * part)), _word(0xFF))
-        a = bit_and(h, _word(0x7F))
-        return _narrow_value(h, 7, 2, 15, 2.0**-16), _exponent(a, 2, 15), greater(a, _word(0x7B))
-    w = bit_and(words, _word(-0x2000))
-    a = bit_and(w, _word(0x7FFFFFFF))
-    return w, _exponent(a, 23, 127), greater(a, _word(0x7F7FFFFF))
+def rows_function(module: ir.Module, kind: int) -> ir.Function:
+    """i64 (source, groups, values, exponents): decode A."""
+    function, new = define(module, f"gpuemu.tensorcore.rows.{NAMES[kind]}", I64, [I64] * 4)
+    if not new:
+        return function
+    v = Lanes(ir.IRBuilder(function.append_basic_block()))
+    b = v.b
+    source, groups, values, exponents = function.args
+    size = 16 * (32 // LAYOUT[kind][0])  # scratch bytes of one group of one row
+    width = b.mul(groups, ir.Constant(I64, size))
+
+    def rows(index: Value, seen: list[Value]) -> list[Value]:
+        """Two rows of one register: index counts 32-byte pieces of the fragment."""
+        words = v.load(b.add(source, b.shl(index, ir.Constant(I64, 5))), INTS)
+        group = b.lshr(index, ir.Constant(I64, 3))
+        row = b.shl(b.and_(index, ir.Constant(I64, 7)), ir.Constant(I64, 1))
+        place = b.add(b.mul(row, width), b.mul(group, ir.Constant(I64, size)))
+        for part in range(32 // LAYOUT[kind][0]):
+            bits, exponent, special = decode(v, words, part, kind)
+            for base, what in ((values, bits), (exponents, exponent)):
+                first = v.at(b.add(base, place), part * 16)
+                v.store_halves(first, b.add(first, width), what)
+            seen = _note(v, seen, exponent, special)
+        return seen
+
+    pieces = b.shl(groups, ir.Constant(I64, 3))
+    b.ret(_verdict(v, loop(b, ir.Constant(I64, 0), pieces, 1, _unseen(v), rows)))
+    return function
 
 
-@native_inline
-def _per_word(kind: int) -> int:
-    if kind == TF32:
-        return 1
-    return 4 if kind == E4M3 or kind == E5M2 else 2
+def columns_function(module: ir.Module, kind: int) -> ir.Function:
+    """i64 (source, groups, values, exponents): decode B."""
+    function, new = define(module, f"gpuemu.tensorcore.columns.{NAMES[kind]}", I64, [I64] * 4)
+    if not new:
+        return function
+    v = Lanes(ir.IRBuilder(function.append_basic_block()))
+    b = v.b
+    source, groups, values, exponents = function.args
+    parts = 32 // LAYOUT[kind][0]
 
+    def group(index: Value, seen: list[Value]) -> list[Value]:
+        start = b.add(source, b.shl(index, ir.Constant(I64, 7)))
+        x = [v.load(v.at(start, 32 * j), INTS) for j in range(4)]
+        # columns 2j and 2j + 1 are the halves of x[j]: transposing each half gives columns 0 2 4 6 1 3 5 7
+        low = [v.shuffle(x[j], x[j + 1], [0, 8, 1, 9, 4, 12, 5, 13]) for j in (0, 2)]
+        high = [v.shuffle(x[j], x[j + 1], [2, 10, 3, 11, 6, 14, 7, 15]) for j in (0, 2)]
+        columns = [v.shuffle(*pair, lanes) for pair in (low, high) for lanes in ([0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15])]
+        place = b.mul(index, ir.Constant(I64, parts * 4 * 32))
+        for part in range(parts):
+            for q, words in enumerate(columns):
+                bits, exponent, special = decode(v, words, part, kind)
+                for base, what in ((values, bits), (exponents, exponent)):
+                    v.store(v.at(b.add(base, place), (part * 4 + q) * 32), what)
+                seen = _note(v, seen, exponent, special)
+        return seen
 
-@native_inline
-def _range(largest: Ints, smallest: Ints) -> Any:
-    """Whether all exponents of non-zero elements are within -50 ... 50: then f32 products neither overflow nor lose bits."""
-    outside = greater(largest, _word(50))
-    below = greater(_word(-50), smallest)
-    return not (any_lane(outside) or any_lane(below))
-
-
-@native_inline
-def _spread_rows(source: int, groups: int, values: int, exponents: int, kind: int) -> Any:
-    per = _per_word(kind)
-    width = groups * per * 16  # bytes of a scratch row
-    largest, smallest = _word(NOTHING), _word(-NOTHING)
-    beyond = greater(largest, smallest)
-    for register in range(2 * groups):
-        for pair in range(4):
-            words = load_ints(source + register * 128 + pair * 32)
-            row = (register & 1) * 8 + pair * 2
-            place = row * width + (register >> 1) * per * 16
-            for part in range(per):
-                bits, exponent, special = _decode(words, part, kind)
-                store_halves(values + place + part * 16, values + place + width + part * 16, bits)
-                store_halves(exponents + place + part * 16, exponents + place + width + part * 16, exponent)
-                largest = maximum(largest, exponent)
-                smallest = minimum(smallest, select(equal(exponent, _word(NOTHING)), _word(0), exponent))
-                beyond = either(beyond, special)
-    return _range(largest, smallest), any_lane(beyond)
-
-
-@native_inline
-def _spread_columns(source: int, groups: int, values: int, exponents: int, kind: int) -> Any:
-    per = _per_word(kind)
-    largest, smallest = _word(NOTHING), _word(-NOTHING)
-    beyond = greater(largest, smallest)
-    for group in range(groups):
-        v0, v1 = load_ints(source + group * 128), load_ints(source + group * 128 + 32)
-        v2, v3 = load_ints(source + group * 128 + 64), load_ints(source + group * 128 + 96)
-        # columns 2j and 2j + 1 are the two halves of vector j: transposing each half gives columns 0 2 4 6 1 3 5 7
-        low01, high01 = unpack_low(v0, v1), unpack_high(v0, v1)
-        low23, high23 = unpack_low(v2, v3), unpack_high(v2, v3)
-        for q in range(4):
-            if q == 0:
-                words = unpack_low_pairs(low01, low23)
-            elif q == 1:
-                words = unpack_high_pairs(low01, low23)
-            elif q == 2:
-                words = unpack_low_pairs(high01, high23)
-            else:
-                words = unpack_high_pairs(high01, high23)
-            for part in range(per):
-                bits, exponent, special = _decode(words, part, kind)
-                place = ((group * per + part) * 4 + q) * 32
-                store_ints(values + place, bits)
-                store_ints(exponents + place, exponent)
-                largest = maximum(largest, exponent)
-                smallest = minimum(smallest, select(equal(exponent, _word(NOTHING)), _word(0), exponent))
-                beyond = either(beyond, special)
-    return _range(largest, smallest), any_lane(beyond)
-
-
-@native
-def rows_f16(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode A of f16; -> (moderate exponents?, NaN or Inf present?)."""
-    return _spread_rows(source, groups, values, exponents, F16)
-
-
-@native
-def rows_bf16(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode A of bf16."""
-    return _spread_rows(source, groups, values, exponents, BF16)
-
-
-@native
-def rows_tf32(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode A of tf32."""
-    return _spread_rows(source, groups, values, exponents, TF32)
-
-
-@native
-def rows_e4m3(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode A of e4m3."""
-    return _spread_rows(source, groups, values, exponents, E4M3)
-
-
-@native
-def rows_e5m2(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode A of e5m2."""
-    return _spread_rows(source, groups, values, exponents, E5M2)
-
-
-@native
-def columns_f16(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode B of f16."""
-    return _spread_columns(source, groups, values, exponents, F16)
-
-
-@native
-def columns_bf16(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode B of bf16."""
-    return _spread_columns(source, groups, values, exponents, BF16)
-
-
-@native
-def columns_tf32(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode B of tf32."""
-    return _spread_columns(source, groups, values, exponents, TF32)
-
-
-@native
-def columns_e4m3(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode B of e4m3."""
-    return _spread_columns(source, groups, values, exponents, E4M3)
-
-
-@native
-def columns_e5m2(source: int, groups: int, values: int, exponents: int) -> Any:
-    """Decode B of e5m2."""
-    return _spread_columns(source, groups, values, exponents, E5M2)
-
-
-@native
-def decode_rows(source: int, groups: int, values: int, exponents: int, kind: int) -> Any:
-    """Decode A of any kind; -> (moderate exponents?, NaN or Inf present?)."""
-    if kind == F16:
-        return rows_f16(source, groups, values, exponents)
-    if kind == BF16:
-        return rows_bf16(source, groups, values, exponents)
-    if kind == TF32:
-        return rows_tf32(source, groups, values, exponents)
-    if kind == E4M3:
-        return rows_e4m3(source, groups, values, exponents)
-    return rows_e5m2(source, groups, values, exponents)
-
-
-@native
-def decode_columns(source: int, groups: int, values: int, exponents: int, kind: int) -> Any:
-    """Decode B of any kind; -> (moderate exponents?, NaN or Inf present?)."""
-    if kind == F16:
-        return columns_f16(source, groups, values, exponents)
-    if kind == BF16:
-        return columns_bf16(source, groups, values, exponents)
-    if kind == TF32:
-        return columns_tf32(source, groups, values, exponents)
-    if kind == E4M3:
-        return columns_e4m3(source, groups, values, exponents)
-    return columns_e5m2(source, groups, values, exponents)
+    b.ret(_verdict(v, loop(b, ir.Constant(I64, 0), groups, 1, _unseen(v), group)))
+    return function
