@@ -1,7 +1,7 @@
 """The command line. Each command is a file of `gpuemu/commands/` that imports what it needs when it runs.
 
 Exit codes of `ci` and `run`: 0 clean, 1 findings, 2 usage or configuration, 3 could not be checked (130: Ctrl-C).
-`reproduce`: 1 reproduced, 0 passes now, 2 usage, 3 cannot run or the bytes differ.
+`reproduce`: 1 reproduced, 0 passes now, 2 usage, 3 cannot run (also: no such replay) or the bytes differ.
 """
 
 from __future__ import annotations

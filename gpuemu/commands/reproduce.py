@@ -13,21 +13,27 @@ def reproduce(what: str, replays: str | None) -> int:
 
     SEED_OR_FILE is the seed that `gpuemu ci` printed, a replay's folder, or its case.json.
 
-    Exit code: 1 reproduced, 0 passes now, 3 cannot run or the bytes differ.
+    Exit code: 1 reproduced, 0 passes now, 3 cannot run (also: no such replay) or the bytes differ.
     """
     from pathlib import Path
 
     from gpuemu.config import load_config
     from gpuemu.gate.sweep import find_root
+    from gpuemu.render import UNCHECKED, render_error
     from gpuemu.replay.read import find_replays, read_replay
     from gpuemu.replay.reproduce import execute
+    from ptx.errors import InvalidInput
 
     if replays is None:
         root = find_root(Path.cwd())
         replays = load_config(Path.cwd(), root).replays or ".gpuemu/replays"
-    folders = find_replays(what, Path(replays))
-    if len(folders) > 1:
-        click.echo(f"{len(folders)} replays have this seed; the newest is executed", err=True)
-    outcome = execute(read_replay(folders[0]))
+    try:
+        folders = find_replays(what, Path(replays))
+        if len(folders) > 1:
+            click.echo(f"{len(folders)} replays have this seed; the newest is executed", err=True)
+        outcome = execute(read_replay(folders[0]))
+    except InvalidInput as error:
+        render_error(error)
+        return UNCHECKED
     click.echo(outcome.words(), nl=False)
     return outcome.exit_code
