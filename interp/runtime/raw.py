@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,9 +31,9 @@ def native(function: F) -> F:
 
 
 def native_inline(function: F) -> F:
-    """As `native`, and always inlined into its callers, so that constant arguments fold."""
+    """A helper of native functions: always inlined there, so that constant arguments fold; called from Python it runs as Python."""
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-    return njit(forceinline=True, **options)(function)  # type: ignore[no-any-return]
+    return register_jitable(forceinline=True, **options)(function)  # type: ignore[no-any-return]
 
 
 def _loader(llvm: ir.Type, result: types.Type, doc: str) -> Callable[[int], Any]:
