@@ -41,6 +41,9 @@ double-precision unit, measured on an H200: an operand's payload is passed on, s
 class Kit(Protocol):
     """Operations on words; see the module docstring for the rules."""
 
+    device: int
+    """The architecture whose arithmetic is meant (80 for sm_80): tensor cores differ."""
+
     # constants and width changes
     def const(self, n: int, value: int) -> Word: ...
     def zext(self, n: int, m: int) -> Fn: ...
@@ -97,7 +100,7 @@ class Kit(Protocol):
     def isnan(self, n: int) -> Fn: ...
 
     # what is too bulky to emit in line: a scalar function of `interp.runtime.lane`, applied to each lane
-    def lane(self, name: str) -> Fn: ...
+    def lane(self, name: str, *params: int) -> Fn: ...
 
     # the machine
     def special(self, name: str) -> Word:

@@ -12,7 +12,7 @@ from math import isqrt
 from typing import Any
 
 from interp.kit import CANONICAL_NAN
-from interp.runtime.lane import LANE_FUNCTIONS
+from interp.runtime.functions import LANE_FUNCTIONS
 from ptx.errors import InternalError
 
 _PREC = {32: (24, -126, 127), 64: (53, -1022, 1023)}
@@ -61,6 +61,8 @@ def encode(n: int, value: Fraction, zero_sign: int = 0) -> int:
 
 class ExactKit:
     """See the module docstring. Words are integers in [0, 2**n); predicates are 0 or 1."""
+
+    device = 90
 
     def const(self, n: int, value: int) -> int:
         return value & ((1 << n) - 1)
@@ -239,8 +241,9 @@ class ExactKit:
     def isnan(self, n: int) -> Callable[[int], int]:
         return lambda a: int(decode(n, a) == "nan")
 
-    def lane(self, name: str) -> Callable[..., Any]:
-        return LANE_FUNCTIONS[name].python
+    def lane(self, name: str, *params: int) -> Callable[..., Any]:
+        scalar = LANE_FUNCTIONS[name].python
+        return lambda *words: int(scalar(*words, *params))
 
     def special(self, name: str) -> int:
         raise InternalError(f"the exact kit has no machine: special register {name}")

@@ -26,8 +26,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def native(function: F) -> F:
-    """Compile a runtime function: no GIL, no division checks, no disk cache (the engine caches the linked library)."""
-    return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
+    """Compile a runtime function: no GIL, no division checks, no disk cache (the engine caches the linked library).
+
+    numba would compile a function anew for each combination of literal arguments; here literals count as their types.
+    """
+    dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    lookup = dispatcher.get_call_template
+
+    def general(args: Any, kws: Any) -> Any:
+        return lookup(tuple(map(types.unliteral, args)), {name: types.unliteral(kind) for name, kind in kws.items()})
+
+    dispatcher.get_call_template = general
+    return dispatcher  # type: ignore[no-any-return]
 
 
 def native_inline(function: F) -> F:

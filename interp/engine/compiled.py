@@ -1,0 +1,84 @@
+"""The compiled engine: a kernel's plan, emitted, compiled, linked; cached on disk by content.
+
+The cache key is the PTX without what does not change code (comments, `.loc`, `.file`, debug sections and their labels), the
+entry, the options, the engine's sources and the CPU with its full feature string. A hit skips planning and emission.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from interp.engine import cpu as cpus
+from interp.engine.emit import Options, emit_kernel
+from interp.engine.jit import Loaded, compile_object, link
+from interp.engine.plan import make_plan
+from interp.ops import ISA
+from interp.runtime.native import engine_digest
+from ptx import cache, ir
+
+_NOISE = re.compile(r"^\s*(\.loc|\.file|//|\$L__(tmp|func_begin|func_end)\w*:).*$|//.*$", re.MULTILINE)
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """What a launch must know of a compiled kernel; stored beside its object."""
+
+    regions: tuple[tuple[int, ...], ...]  # sites of each region, its control transfer included
+    guarded: tuple[int, ...]
+    frame_bytes: int
+    registers_offset: int
+    zeroed: tuple[tuple[int, int], ...]  # (offset, bytes) of slots that are read before they are written
+    symbols: tuple[str, ...]
+    uses_async: bool
+    waits: tuple[tuple[int, int], ...]  # (region, site) where lanes may be parked
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A kernel ready to run."""
+
+    recipe: Recipe
+    loaded: Loaded
+
+
+def compile_kernel(text: str, kernel: ir.Kernel, symbols: Mapping[str, int], device: int, counters: bool) -> Compiled:
+    """Compile a verified kernel of the PTX `text` for the current CPU; `symbols`: addresses of its variables."""
+    cpu = cpus.current()
+    options = Options(cpu.has_fma, device, counters)
+    placed = sorted(symbols.items())
+    key = cache.digest(essence(text), kernel.name, repr(placed), device, int(counters), engine_digest(), cpu.name, cpu.features)
+    stored = cache.get("kernel", key)
+    if stored is not None:
+        recipe, image = msgspec.msgpack.decode(stored, type=tuple[Recipe, bytes])
+    else:
+        recipe, image = _build(kernel, symbols, options, cpu)
+        cache.put("kernel", key, msgspec.msgpack.encode((recipe, image)))
+    return Compiled(recipe, link(image, recipe.symbols, cpu))
+
+
+def essence(text: str) -> str:
+    """The PTX without comments, source positions and debug data."""
+    section = text.find("\t.section")
+    body = text if section < 0 else text[:section]
+    return "\n".join(line for line in _NOISE.sub("", body).splitlines() if line.strip())
+
+
+def _build(kernel: ir.Kernel, symbols: Mapping[str, int], options: Options, cpu: cpus.Cpu) -> tuple[Recipe, bytes]:
+    plan = make_plan(kernel, ISA)
+    emitted = emit_kernel(plan, symbols, options)
+    regions = tuple(tuple(s.site for s in (*r.steps, *((r.end,) if r.end else ()))) for r in plan.regions)
+    entry_live = plan.entry_live
+    recipe = Recipe(
+        regions=regions,
+        guarded=plan.guarded,
+        frame_bytes=plan.frame_bytes,
+        registers_offset=plan.registers_offset,
+        zeroed=tuple((plan.slots[r], plan.slot_bytes(r)) for r in sorted(entry_live)),
+        symbols=emitted.symbols,
+        uses_async=any(s.startswith("async_") for s in emitted.symbols),
+        waits=tuple((r, members[0]) for r, members in enumerate(regions) if members),
+    )
+    return recipe, compile_object(emitted.text, cpu)

@@ -1,0 +1,186 @@
+"""From the state in which a launch stopped to findings: what happened, to which array, at which source line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from interp.engine.compiled import Recipe
+from interp.memory import Allocation
+from interp.result import Finding
+from interp.runtime import layout as L
+from interp.runtime.layout import CTX, WARP, WARP_WORDS
+from ptx import ir
+
+_KINDS = {
+    L.FAULT_OUT_OF_BOUNDS: "out-of-bounds",
+    L.FAULT_MISALIGNED: "misaligned",
+    L.FAULT_READ_ONLY: "read-only",
+    L.FAULT_QUEUE_FULL: "queue-full",
+    L.FAULT_TRAP: "trap",
+    L.FAULT_BAD_MEMBER_MASK: "bad-member-mask",
+}
+
+
+class Scene:
+    """A stopped launch: the context words of the CTA that stopped it, and what the addresses mean."""
+
+    def __init__(
+        self,
+        words: np.ndarray[Any, np.dtype[np.int64]],
+        sites: Sequence[ir.Inst],
+        recipe: Recipe,
+        allocations: Sequence[Allocation],
+        arrays: Sequence[tuple[str, np.ndarray[Any, Any], int]],
+    ) -> None:
+        """`words`: the whole slot as 64-bit words, the context first. `arrays`: (name, array, device address)."""
+        self.words, self.sites, self.recipe, self.allocations, self.arrays = words, sites, recipe, allocations, arrays
+
+    def get(self, field: str, offset: int = 0) -> int:
+        return int(self.words[CTX[field] + offset])
+
+    @property
+    def cta(self) -> tuple[int, int, int]:
+        return self.get("CTAID"), self.get("CTAID", 1), self.get("CTAID", 2)
+
+    def thread(self, warp: int, lane: int) -> tuple[int, int, int]:
+        """threadIdx of a lane."""
+        t, nx, ny = warp * 32 + lane, self.get("NTID"), self.get("NTID", 1)
+        return t % nx, t // nx % ny, t // (nx * ny)
+
+    # ---------------------------------------------------------------- faults
+    def fault(self) -> Finding:
+        """The finding of a recorded fault."""
+        code, site = self.get("FAULT"), self.get("FAULT_SITE")
+        kind = _KINDS.get(code, "fault")
+        inst = self.sites[site]
+        evidence: dict[str, Any] = {"instruction": inst.opcode, "ptx_line": inst.loc.ptx_line, "cta": list(self.cta)}
+        name: str | None = None
+        index: tuple[int, ...] | None = None
+        message = {
+            "trap": "the kernel executed 'trap'",
+            "queue-full": f"more than {L.ASYNC_ENTRIES} asynchronous copies of one warp are outstanding",
+            "bad-member-mask": f"a lane executes '{inst.opcode}' whose member mask does not name it",
+        }.get(kind, "")
+        if kind != "trap":
+            warp, lane = self.get("FAULT_WARP"), self.get("FAULT_LANE")
+            evidence.update(warp=warp, lane=lane, thread=list(self.thread(warp, lane)))
+        if kind in ("out-of-bounds", "misaligned", "read-only"):
+            address, size = self.get("FAULT_ADDRESS"), self.get("FAULT_BYTES")
+            evidence.update(address=hex(address), bytes=size)
+            name, index, told = self._describe(inst, address, size)
+            message = f"{kind} {_verb(inst)} of {size} bytes at {told}"
+        return _finding(kind, message, inst, evidence, name, index)
+
+    def _describe(self, inst: ir.Inst, address: int, size: int) -> tuple[str | None, tuple[int, ...] | None, str]:
+        space = next((m for m in inst.mods if m.startswith((".shared", ".local"))), None)
+        if space and not inst.op.startswith("cp") or 0 <= address < L.SHARED_BASE + self.get("SHARED_SIZE"):
+            limit = self.get("LOCAL_SIZE") if space == ".local" else self.get("SHARED_SIZE")
+            base = 0 if space == ".local" else L.SHARED_BASE
+            where = "local" if space == ".local" else "shared"
+            return None, None, f"byte {address - base} of {limit} bytes of {where} memory"
+        if address == 0 or not self.arrays:
+            return None, None, f"address {address:#x}" + (", a null pointer" if address == 0 else "")
+        name, array, at = min(self.arrays, key=lambda a: _distance(a[1], a[2], address))
+        offset = address - at
+        element, rest = divmod(offset, array.itemsize)
+        index = _logical(array, offset)
+        shown = f"[{', '.join(map(str, index))}]" if index is not None else f" + {offset} bytes"
+        told = f"{name}{shown}, shape {array.shape}"
+        if index is None or rest:
+            index = (element,)
+        return name, index, told
+
+    # ---------------------------------------------------------------- lack of progress
+    def deadlock(self) -> Finding:
+        """Every warp waits: which, where, for what."""
+        waits, first = self._waiting()
+        text = "; ".join(f"{w}" for w in waits) or "no warp can run"
+        stuck_inside = all("other lanes" in w for w in waits)
+        kind = "warp-deadlock" if stuck_inside else "barrier-deadlock"
+        evidence = {"cta": list(self.cta), "waiting": waits}
+        return _finding(kind, f"no warp of CTA {self.cta} can continue: {text}", first, evidence, None, None)
+
+    def no_progress(self, fuel: int) -> Finding:
+        """The launch used up its fuel."""
+        waits, first = self._waiting()
+        running = self._running()
+        evidence = {"cta": list(self.cta), "waiting": waits, "running": [r[1] for r in running], "back_edges": fuel}
+        inst = running[0][0] if running else first
+        message = f"no end after {fuel} taken back edges: " + ("; ".join([*(r[1] for r in running), *waits]) or "still running")
+        return _finding("no-progress", message, inst, evidence, None, None)
+
+    def _warps(self) -> list[tuple[int, np.ndarray[Any, np.dtype[np.uint32]]]]:
+        base = (self.get("WARPS") - int(self.words.__array_interface__["data"][0])) // 8
+        stride, regions = self.get("WARP_STRIDE") // 8, self.get("NREGIONS")
+        out = []
+        for w in range(self.get("NWARPS")):
+            frame = self.words[base + w * stride :]
+            arrays = frame[WARP_WORDS:].view(np.uint32)[: 3 * regions].reshape(3, regions)
+            out.append((int(frame[WARP["STATUS"]]), arrays))
+        return out
+
+    def _waiting(self) -> tuple[list[str], ir.Inst | None]:
+        texts, first = [], None
+        for w, (status, arrays) in enumerate(self._warps()):
+            if status not in (L.STATUS_BARRIER, L.STATUS_STUCK):
+                continue
+            for r in np.flatnonzero(arrays[1]):
+                lanes, barrier = int(arrays[1, r]), int(arrays[2, r].astype(np.int32))
+                inst = self._before(int(r)) if barrier >= 0 else self.sites[self.recipe.regions[r][0]]
+                place = _place(inst)
+                what = f"at barrier {barrier}" if barrier >= 0 else "for other lanes of its member mask"
+                texts.append(f"warp {w} ({lanes.bit_count()} lanes) waits {what}, {place}")
+                first = first or inst
+        return texts, first
+
+    def _running(self) -> list[tuple[ir.Inst, str]]:
+        out = []
+        for w, (status, arrays) in enumerate(self._warps()):
+            for r in np.flatnonzero(arrays[0]):
+                if status == L.STATUS_DONE or not self.recipe.regions[r]:
+                    continue
+                inst = self.sites[self.recipe.regions[r][0]]
+                out.append((inst, f"warp {w} runs at {_place(inst)}"))
+        return out
+
+    def _before(self, region: int) -> ir.Inst:
+        """The barrier after which `region` resumes: the instruction in front of its first."""
+        members = self.recipe.regions[region]
+        return self.sites[max(members[0] - 1, 0)] if members else self.sites[-1]
+
+
+def _finding(
+    kind: str, message: str, inst: ir.Inst | None, evidence: dict[str, Any], array: str | None, index: tuple[int, ...] | None
+) -> Finding:
+    user = inst.loc.user if inst is not None else None
+    return Finding(kind, message, user.file if user else None, user.line if user else None, array, index, evidence)
+
+
+def _place(inst: ir.Inst) -> str:
+    user = inst.loc.user
+    at = f"{user.file}:{user.line}" if user else f"PTX line {inst.loc.ptx_line}"
+    return f"'{inst.opcode}' at {at}"
+
+
+def _verb(inst: ir.Inst) -> str:
+    return {"st": "write", "red": "update", "atom": "update", "stmatrix": "write"}.get(inst.op, "read")
+
+
+def _distance(array: np.ndarray[Any, Any], at: int, address: int) -> int:
+    span = max(sum(max(s, 0) * (n - 1) for n, s in zip(array.shape, array.strides, strict=True)) + array.itemsize, 1)
+    return max(at - address, address - (at + span - 1), 0)
+
+
+def _logical(array: np.ndarray[Any, Any], offset: int) -> tuple[int, ...] | None:
+    """Index of the element at a byte offset, continued beyond the bounds along the outermost dimension; None when the
+    strides do not nest."""
+    order = sorted(range(array.ndim), key=lambda d: -abs(array.strides[d]))
+    index = [0] * array.ndim
+    for d in order:
+        if array.strides[d] <= 0:
+            return None
+        index[d], offset = divmod(offset, array.strides[d])
+    return tuple(index)

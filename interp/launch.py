@@ -1,0 +1,301 @@
+"""Modules, entries and launches: PTX text to executed CTAs.
+
+    module = Module.from_ptx(text)
+    result = module["kernel"].launch(grid=(4, 1, 1), block=(128, 1, 1), args=[x, y, n])
+
+`target` is the code (`sm_80` PTX), `device` the arithmetic and the limits (whose tensor cores, how much shared memory); the same
+code gives other bits on another device, as it does in hardware. Everything is checked before anything runs: the text against
+the instruction table, the launch against the device's limits, the arguments against the parameters.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from interp import record
+from interp.arguments import check_count, parameter_block
+from interp.device import Device, device as find_device
+from interp.engine.compiled import Compiled, compile_kernel
+from interp.engine.fpenv import ieee
+from interp.faults import Scene
+from interp.memory import plan, table
+from interp.ops import ISA
+from interp.record import LaunchRecord, Log, recording
+from interp.result import Counters, Finding, Result, count_instructions
+from interp.runtime import layout as L
+from interp.runtime.async_copy import QUEUE_BYTES
+from interp.runtime.job import Job, run_job
+from interp.variables import Places, place_globals, place_kernel
+from ptx import ir
+from ptx.decode import decode
+from ptx.errors import InvalidInput, LaunchFailure, Unsupported
+from ptx.isa import place
+from ptx.types import Kind, kind
+from ptx.verify import require
+
+__all__ = ["Entry", "Finding", "LaunchRecord", "Log", "Module", "Result", "recording"]
+
+DEFAULT_FUEL = 200_000_000
+"""Taken back edges after which a launch counts as one that does not end."""
+SLOT_BUDGET = 1 << 32
+"""Bytes of address space for resident CTAs; fewer are resident when each is large."""
+
+Dim3 = tuple[int, int, int]
+
+
+class Module(Mapping[str, "Entry"]):
+    """A PTX module for a device: a mapping of entry names."""
+
+    def __init__(self, text: str, module: ir.Module, target: str, device: Device, fmad: str | None) -> None:
+        self.ptx, self.ir, self.target, self.device, self.fmad = text, module, target, device, fmad
+        self.globals = place_globals(module)
+        self._entries: dict[str, Entry] = {}
+
+    @classmethod
+    def from_ptx(cls, text: str, target: str | None = None, device: str | None = None, fmad: str | None = None) -> Module:
+        """Load PTX text.
+
+        `target`: the code's architecture, None for the text's `.target`; a different one is an error. `device`: whose
+        arithmetic and limits, default the target's. `fmad`: "off" says that bare mul and add stay separate, as
+        assembled with `-fmad=false`; None does the same and the result says that contraction is not modelled.
+
+        Raises InvalidInput for text that is not PTX or is inconsistent."""
+        module = decode(text)
+        if target is not None and target != module.target:
+            raise InvalidInput(f"the text is for {module.target}, not for {target}", help="compile it for that target, or leave target out")
+        if fmad not in (None, "off"):
+            raise (Unsupported if fmad == "plan" else InvalidInput)(f"fmad={fmad!r} is not available", help="use 'off' or None")
+        chosen = find_device(device or module.target)
+        need = int(re.sub(r"\D", "", module.target))
+        specific = module.target[-1] in "af"
+        if chosen.arch < need or (specific and chosen.arch != need):
+            raise InvalidInput(f"code for {module.target} does not run on a {chosen.name} device")
+        return cls(text, module, module.target, chosen, fmad)
+
+    def __getitem__(self, name: str) -> Entry:
+        if name not in self._entries:
+            try:
+                kernel = self.ir.kernel(name)
+            except KeyError:
+                kernel = None
+            if kernel is None or not kernel.is_entry:
+                known = ", ".join(self) or "none"
+                raise InvalidInput(f"no entry '{name}' in the module", help=f"entries: {known}")
+            self._entries[name] = Entry(self, kernel)
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (k.name for k in self.ir.kernels if k.is_entry)
+
+    def __len__(self) -> int:
+        return sum(k.is_entry for k in self.ir.kernels)
+
+
+class Entry:
+    """A kernel of a module, compiled on its first launch."""
+
+    def __init__(self, module: Module, kernel: ir.Kernel) -> None:
+        self.module, self.kernel = module, kernel
+        self._compiled: dict[bool, Compiled] = {}
+        self._arena: tuple[int, np.ndarray[Any, Any]] | None = None
+
+    @cached_property
+    def _places(self) -> Places:
+        require(self.module.ir, ISA, only=self.kernel.name)
+        _require_minimums(self.module, self.kernel)
+        return place_kernel(self.module.ir, self.kernel, self.module.globals)
+
+    @cached_property
+    def sites(self) -> tuple[ir.Inst, ...]:
+        """Every instruction, in text order."""
+        return tuple(inst for block in self.kernel.blocks for inst in block.insts)
+
+    def compiled(self, counters: bool) -> Compiled:
+        """Native code of the kernel, with or without counters."""
+        if counters not in self._compiled:
+            m = self.module
+            self._compiled[counters] = compile_kernel(m.ptx, self.kernel, self._places.symbols, m.device.arch, counters)
+        return self._compiled[counters]
+
+    def launch(
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        args: Sequence[Any],
+        shared: int = 0,
+        ctas: Iterable[Dim3] | None = None,
+        engine: str = "compiled",
+        *,
+        counters: bool = True,
+        fuel: int | None = None,
+        names: Sequence[str] | None = None,
+        watch: int | None = None,
+    ) -> Result:
+        """Execute the kernel; arrays in `args` are updated in place.
+
+        `grid`, `block`: up to three sizes. `shared`: bytes of dynamic shared memory. `ctas`: the CTAs to run, all by
+        default; `%nctaid` stays that of the grid and the result says "partial". `counters=False` saves the
+        instrumentation. `fuel`: taken back edges after which the launch counts as endless. `names`: of the arguments, for
+        findings. `watch`: a device address whose last writer is reported (`Result.written_by`).
+
+        A defect of the kernel ends the launch and is returned as a finding. Raises LaunchFailure when the device could
+        not launch it, InvalidInput for arguments that do not fit, Unsupported for what is not modelled."""
+        if engine != "compiled":
+            raise Unsupported(f"engine {engine!r} is not available", help="use engine='compiled'")
+        grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
+        places = self._places
+        list_ = _cta_list(grid3, ctas)
+        check_count(self.kernel, args)
+        self._check_limits(grid3, block3, shared, places)
+        shown = list(names) if names is not None else [p.name for p in self.kernel.params]
+        noted = record.begin(
+            self.module, self.kernel.name, shown, args, grid=grid3, block=block3, shared=shared,
+            ctas=None if ctas is None else tuple(tuple(int(x) for x in c) for c in list_), engine=engine, fuel=fuel,
+        )  # fmt: skip
+        result = self._run(grid3, block3, args, shared, list_, counters, fuel or DEFAULT_FUEL, shown, watch)
+        if ctas is not None and len(list_) < grid3[0] * grid3[1] * grid3[2]:
+            result.exactness = (*result.exactness, "partial")
+        if noted is not None:
+            noted.result = result
+        return result
+
+    # ---------------------------------------------------------------- checks
+    def _check_limits(self, grid: Dim3, block: Dim3, shared: int, places: Places) -> None:
+        d, name = self.module.device, self.kernel.name
+        for what, size, most in (("grid", grid, d.grid), ("block", block, d.block)):
+            if any(n < 1 for n in size) or any(n > m for n, m in zip(size, most, strict=True)):
+                raise LaunchFailure(f"{what} {size} of '{name}' is outside 1..{most}", help="every dimension must be at least 1")
+        threads = block[0] * block[1] * block[2]
+        if threads > d.threads_per_cta:
+            raise LaunchFailure(f"{threads} threads a CTA: {d.name} allows {d.threads_per_cta}")
+        directives = self.kernel.directives
+        most_threads = directives.get("maxntid")
+        if most_threads and threads > int(np.prod(most_threads)):
+            raise LaunchFailure(f"{threads} threads a CTA: '{name}' was compiled with .maxntid {most_threads}")
+        required = directives.get("reqntid")
+        if required and threads != int(np.prod(required)):
+            raise LaunchFailure(f"block {block}: '{name}' was compiled with .reqntid {required}")
+        if shared < 0 or places.static_shared + shared > d.shared_per_cta:
+            raise LaunchFailure(f"{places.static_shared + shared} bytes of shared memory a CTA: {d.name} allows {d.shared_per_cta}")
+
+    # ---------------------------------------------------------------- execution
+    def _run(
+        self, grid: Dim3, block: Dim3, args: Sequence[Any], shared: int, ctas: np.ndarray[Any, np.dtype[np.int64]],
+        counters: bool, fuel: int, names: Sequence[str], watch: int | None,
+    ) -> Result:  # fmt: skip
+        compiled, places, module = self.compiled(counters), self._places, self.module
+        recipe = compiled.recipe
+        positions = [i for i, a in enumerate(args) if isinstance(a, np.ndarray)]
+        arrays = [args[i] for i in positions]
+        addresses, allocations = plan(arrays)
+        params = parameter_block(self.kernel, args, dict(zip(positions, addresses, strict=True)))
+        rows = table([*module.globals.allocations, *allocations])
+        raw = np.zeros(2 * len(recipe.regions) + len(recipe.guarded) + 1, np.int64)
+        job = Job(
+            run_warp=compiled.loaded.run_warp,
+            recipe=recipe,
+            grid=grid,
+            block=block,
+            ctas=ctas,
+            shared=places.static_shared + shared,
+            dynamic_shared=shared,
+            local=places.local,
+            params=np.frombuffer(params, np.uint8),
+            allocations=rows,
+            rows=len(module.globals.allocations) + len(allocations),
+            sites=np.zeros(max(len(self.sites), 1), np.int64),
+            counters=raw,
+            fuel=fuel,
+            watch=watch,
+            multiprocessors=module.device.multiprocessors,
+            queue_bytes=QUEUE_BYTES if recipe.uses_async else 0,
+        )
+        threads = block[0] * block[1] * block[2]
+        resident = module.device.resident_ctas(threads, places.static_shared + shared)
+        slots = max(1, min(resident, len(ctas), SLOT_BUDGET // job.slot_bytes))
+        arena = self._memory(slots * job.slot_bytes)
+        with ieee():
+            outcome = run_job(job, arena, slots)
+        scene = Scene(
+            arena[outcome.slot * job.slot_bytes :][: job.slot_bytes].view(np.int64), self.sites, recipe, allocations,
+            [(names[i], args[i], at) for i, at in zip(positions, addresses, strict=True)],
+        )  # fmt: skip
+        findings: tuple[Finding, ...] = ()
+        if outcome.state == L.CTA_FAULT:
+            findings = (scene.fault(),)
+        elif outcome.state == L.CTA_DEADLOCK:
+            findings = (scene.deadlock(),)
+        elif outcome.state == L.CTA_OUT_OF_FUEL:
+            findings = (scene.no_progress(fuel),)
+        counts = None
+        if counters:
+            counts = Counters(count_instructions(recipe.regions, recipe.guarded, self.sites, raw), ISA)
+        written = None
+        if outcome.written_site >= 0:
+            x, y, z = (int(v) for v in ctas[outcome.written_cta])
+            written = (self.sites[outcome.written_site], (x, y, z))
+        return Result(counts, findings, self._exactness, module.ptx, resident=outcome.resident, written_by=written)
+
+    def _memory(self, size: int) -> np.ndarray[Any, Any]:
+        """Address space for the slots, kept between launches; untouched pages cost nothing."""
+        if self._arena is None or self._arena[0] < size:
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
+            self._arena = (size, np.frombuffer(mmap.mmap(-1, size, flags=flags), np.uint8))
+        return self._arena[1]
+
+    @cached_property
+    def _exactness(self) -> tuple[str, ...]:
+        if self.module.fmad is None and _contractible(self.sites):
+            return ("contraction not modelled",)
+        return ()
+
+
+def _contractible(sites: Sequence[ir.Inst]) -> bool:
+    """Whether the assembler might fuse: a bare mul and a bare add or sub of one floating-point type."""
+    bare: dict[str, set[str]] = {}
+    for inst in sites:
+        if inst.op in ("add", "sub", "mul") and not {".rn", ".rz", ".rm", ".rp"} & set(inst.mods):
+            t = inst.mods[-1].lstrip(".")
+            if kind(t) in (Kind.FLOAT, Kind.PACKED):
+                bare.setdefault(t, set()).add("mul" if inst.op == "mul" else "add")
+    return any(len(ops) == 2 for ops in bare.values())
+
+
+def _require_minimums(module: Module, kernel: ir.Kernel) -> None:
+    """Refuse instructions newer than the module's target."""
+    sm = int(re.sub(r"\D", "", module.target))
+    for block in kernel.blocks:
+        for inst in block.insts:
+            need = ISA.match(inst).op.since[1]
+            if sm < need:
+                raise InvalidInput(f"'{inst.opcode}' needs sm_{need}, the module is for {module.target}", where=place(inst))
+
+
+def _dim3(value: Sequence[int] | int, what: str) -> Dim3:
+    items = (value,) if isinstance(value, int | np.integer) else tuple(value)
+    if not 1 <= len(items) <= 3 or not all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in items):
+        raise InvalidInput(f"{what} must be one to three integers, not {value!r}")
+    x, y, z = (*(int(n) for n in items), 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _cta_list(grid: Dim3, ctas: Iterable[Dim3] | None) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """CTAs to run as rows (x, y, z); x fastest, as hardware numbers them."""
+    if ctas is None:
+        total = grid[0] * grid[1] * grid[2]
+        if min(grid) < 1 or total > 1 << 32:
+            return np.zeros((0, 3), np.int64)  # refused by the limits check, or too many to list
+        n = np.arange(total, dtype=np.int64)
+        return np.stack([n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])], 1)
+    rows = np.array([tuple(int(x) for x in c) for c in ctas], np.int64).reshape(-1, 3)
+    if rows.size == 0:
+        raise InvalidInput("ctas is empty: nothing would run")
+    if (rows < 0).any() or (rows >= np.array(grid)).any():
+        raise InvalidInput(f"ctas has a CTA outside the grid {grid}")
+    return rows

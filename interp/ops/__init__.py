@@ -1,0 +1,27 @@
+"""The instruction set: one file a chapter of the PTX ISA manual, each instruction whole in one place.
+
+`ISA` is the filled table (type: `ptx.isa.Isa`). How a record is written: docstring of `ptx.isa`; what its meaning may
+use: docstring of `interp.kit`. Importing this package imports no numba function body, only their declarations.
+"""
+
+from __future__ import annotations
+
+from interp.ops import (  # noqa: F401  (imported for their entries)
+    async_copy,
+    compare,
+    control,
+    convert,
+    float32,
+    float64,
+    half,
+    integer,
+    logic,
+    matrix,
+    memory,
+    move,
+    transcend,
+    warp,
+)
+from interp.ops.table import isa as ISA
+
+__all__ = ["ISA"]

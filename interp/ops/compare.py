@@ -1,0 +1,160 @@
+"""Comparison and selection (PTX ISA, 'Comparison and Selection Instructions').
+
+`setp` and `set` on f32 and f64 are here with the integers: comparing is the same for all of them. The 16-bit formats are
+widened to f32 first, which is exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interp.kit import Kit
+from interp.ops.formats import flush32, widen16
+from interp.ops.table import isa
+from ptx.isa import Cost, vec
+from ptx.types import width
+
+INTEGERS = (".b16", ".b32", ".b64", ".u16", ".u32", ".u64", ".s16", ".s32", ".s64")
+FLOATS = (".f16", ".bf16", ".f32", ".f64")
+ORDERED = (".eq", ".ne", ".lt", ".le", ".gt", ".ge")
+UNSIGNED_NAMES = (".lo", ".ls", ".hi", ".hs")
+UNORDERED = (".equ", ".neu", ".ltu", ".leu", ".gtu", ".geu", ".num", ".nan")
+BOOLEAN = (".and", ".or", ".xor")
+_SWAP = {"gt": "lt", "ge": "le", "hi": "lt", "hs": "le", "lo": "lt", "ls": "le"}
+
+
+def comparison(k: Kit, cmp: str, type: str, ftz: bool = False) -> Any:
+    """The function (a, b) -> predicate of a comparison operator on a type."""
+    if type in ("f16", "bf16"):
+        widen, compare = widen16(k, type), comparison(k, cmp, "f32")
+        return lambda a, b: compare(widen(a), widen(b))
+    n = width(type)
+    if type in ("f32", "f64"):
+        base = _float_comparison(k, cmp, n)
+        if not ftz:
+            return base
+        flush = flush32(k)
+        return lambda a, b: base(flush(a), flush(b))
+    signed = type[0] == "s" and cmp not in ("lo", "ls", "hi", "hs")
+    op = {"eq": "eq", "ne": "ne"}.get(cmp) or (_SWAP.get(cmp, cmp) + ("_s" if signed else "_u"))
+    compare = getattr(k, op)(n)
+    return (lambda a, b: compare(b, a)) if cmp in ("gt", "ge", "hi", "hs") else compare
+
+
+def _float_comparison(k: Kit, cmp: str, n: int) -> Any:
+    isnan, or_, not_ = k.isnan(n), k.or_(1), k.not_(1)
+    if cmp == "nan":
+        return lambda a, b: or_(isnan(a), isnan(b))
+    if cmp == "num":
+        return lambda a, b: not_(or_(isnan(a), isnan(b)))
+    if cmp == "ne":  # ordered and unequal
+        lt = k.flt(n)
+        return lambda a, b: or_(lt(a, b), lt(b, a))
+    if cmp == "neu":
+        eq = k.feq(n)
+        return lambda a, b: not_(eq(a, b))
+    base = {"eq": k.feq, "lt": k.flt, "le": k.fle, "gt": k.flt, "ge": k.fle}[cmp[:2]](n)
+    ordered = (lambda a, b: base(b, a)) if cmp[:2] in ("gt", "ge") else base
+    if len(cmp) == 2:
+        return ordered
+    return lambda a, b: or_(ordered(a, b), or_(isnan(a), isnan(b)))
+
+
+def _legal(cmp: str, type: str, ftz: bool = False, **_: object) -> str | None:
+    if type in ("f16", "bf16", "f32", "f64"):
+        if "." + cmp in UNSIGNED_NAMES:
+            return "unsigned comparison names need an integer type"
+        return "'.ftz' needs f32" if ftz and type not in ("f32", "f16") else None
+    if "." + cmp in UNORDERED or ftz:
+        return "unordered comparisons and '.ftz' need a floating-point type"
+    if type[0] == "b" and cmp not in ("eq", "ne"):
+        return "untyped bits compare only for equality"
+    if "." + cmp in UNSIGNED_NAMES and type[0] != "u":
+        return "lo, ls, hi, hs need an unsigned type"
+    return None
+
+
+_CMP = {"cmp": ORDERED + UNSIGNED_NAMES + UNORDERED, "type": INTEGERS + FLOATS}
+
+
+@isa.op("setp.cmp{.ftz}.type p|q, a, b", **_CMP, writes=("p", "q"),
+        types={"p": "pred", "q": "pred", "a": "type", "b": "type"}, constraint=_legal, cost=Cost.INT,
+        ref="comparison-and-selection-instructions-setp",
+        vectors=[vec(".lt.s32", 0xFFFF_FFFF, 0, d=(1, 0), why="signed"), vec(".lt.u32", 0xFFFF_FFFF, 0, d=(0, 1), why="unsigned"),
+                 vec(".ne.f32", 0x7FC0_0000, 0, d=(0, 1), why="ordered comparisons are false with a NaN"),
+                 vec(".neu.f32", 0x7FC0_0000, 0, d=(1, 0), why="unordered ones are true"),
+                 vec(".eq.f32", 0x8000_0000, 0, d=(1, 0), why="-0 equals +0")])
+def setp(k: Kit, cmp: str, ftz: bool, type: str) -> Any:
+    """p = a cmp b; q = !(a cmp b)"""
+    compare, not_ = comparison(k, cmp, type, ftz), k.not_(1)
+
+    def both(a: Any, b: Any) -> tuple[Any, Any]:
+        p = compare(a, b)
+        return p, not_(p)
+
+    return both
+
+
+@isa.op("setp.cmp.bool{.ftz}.type p|q, a, b, c", **_CMP, bool=BOOLEAN, writes=("p", "q"),
+        types={"p": "pred", "q": "pred", "c": "pred", "a": "type", "b": "type"}, constraint=_legal, cost=Cost.INT,
+        ref="comparison-and-selection-instructions-setp",
+        vectors=[vec(".lt.and.s32", 1, 2, 0, d=(0, 0), why="both results are combined with c")])
+def setp_bool(k: Kit, cmp: str, bool: str, ftz: bool, type: str) -> Any:
+    """p = (a cmp b) op c; q = !(a cmp b) op c"""
+    compare, not_ = comparison(k, cmp, type, ftz), k.not_(1)
+    combine = {"and": k.and_, "or": k.or_, "xor": k.xor}[bool](1)
+
+    def both(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+        p = compare(a, b)
+        return combine(p, c), combine(not_(p), c)
+
+    return both
+
+
+def _set_value(k: Kit, dtype: str) -> Any:
+    n = width(dtype)
+    true = {"f32": 0x3F80_0000, "f16": 0x3C00, "bf16": 0x3F80}.get(dtype, -1)
+    select, yes, no = k.select(n), k.const(n, true), k.const(n, 0)
+    return lambda p: select(p, yes, no)
+
+
+_SET_TYPES = {"d": "dtype", "a": "type", "b": "type", "c": "pred"}
+
+
+@isa.op("set.cmp{.ftz}.dtype.type d, a, b", **_CMP, dtype=(".u32", ".s32", ".f32", ".u16", ".s16", ".f16", ".bf16"),
+        types=_SET_TYPES, constraint=_legal, cost=Cost.INT, ref="comparison-and-selection-instructions-set",
+        vectors=[vec(".lt.u32.s32", 1, 2, d=0xFFFF_FFFF, why="integer true is all ones"),
+                 vec(".lt.f32.s32", 1, 2, d=0x3F80_0000, why="float true is 1.0")])
+def set_(k: Kit, cmp: str, ftz: bool, dtype: str, type: str) -> Any:
+    """d = (a cmp b) ? all ones (or 1.0) : 0"""
+    compare, value = comparison(k, cmp, type, ftz), _set_value(k, dtype)
+    return lambda a, b: value(compare(a, b))
+
+
+@isa.op("selp.type d, a, b, c", type=INTEGERS + (".f32", ".f64"),
+        types={"d": "type", "a": "type", "b": "type", "c": "pred"}, cost=Cost.INT,
+        ref="comparison-and-selection-instructions-selp", vectors=[vec(".b32", 1, 2, 0, d=2, why="chooses")])
+def selp(k: Kit, type: str) -> Any:
+    """d = c ? a : b"""
+    select = k.select(width(type))
+    return lambda a, b, c: select(c, a, b)
+
+
+@isa.op("slct.type.ctype d, a, b, c", type=INTEGERS + (".f32", ".f64"), ctype=(".s32",),
+        types={"d": "type", "a": "type", "b": "type", "c": "ctype"}, cost=Cost.INT,
+        ref="comparison-and-selection-instructions-slct", vectors=[vec(".b32.s32", 1, 2, 0xFFFF_FFFF, d=2, why="c < 0")])
+def slct(k: Kit, type: str, ctype: str) -> Any:
+    """d = (c >= 0) ? a : b"""
+    select, lt, zero = k.select(width(type)), k.lt_s(32), k.const(32, 0)
+    return lambda a, b, c: select(lt(c, zero), b, a)
+
+
+@isa.op("slct{.ftz}.type.f32 d, a, b, c", type=INTEGERS + (".f32", ".f64"),
+        types={"d": "type", "a": "type", "b": "type", "c": "f32"}, cost=Cost.INT,
+        ref="comparison-and-selection-instructions-slct",
+        vectors=[vec(".b32.f32", 1, 2, 0x8000_0000, d=1, why="-0 counts as >= 0"), vec(".b32.f32", 1, 2, 0x7FFF_FFFF, d=2, why="NaN chooses b")])
+def slct_f32(k: Kit, ftz: bool, type: str) -> Any:
+    """d = (c >= 0) ? a : b, b for NaN"""
+    select, le, zero = k.select(width(type)), k.fle(32), k.const(32, 0)
+    flush = flush32(k) if ftz else (lambda c: c)
+    return lambda a, b, c: select(le(zero, flush(c)), a, b)

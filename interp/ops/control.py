@@ -1,0 +1,51 @@
+"""Control transfer and CTA barriers (PTX ISA, 'Control Flow Instructions', 'bar', 'barrier').
+
+These have no meaning against the kit: the engine turns them into edges between regions (interp/engine/control.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interp.kit import Kit
+from interp.ops.table import isa
+from ptx.isa import Cost, Effect
+
+
+@isa.op("bra{.uni} target", types={"target": "label"}, writes=(), effect=Effect.BRANCH, cost=Cost.CONTROL,
+        ref="control-flow-instructions-bra")
+def bra(k: Kit, uni: bool) -> Any:
+    """continue at the label"""
+    return None
+
+
+@isa.op("ret{.uni}", effect=Effect.EXIT, cost=Cost.CONTROL, ref="control-flow-instructions-ret")
+def ret(k: Kit, uni: bool) -> Any:
+    """end of the thread, in an entry"""
+    return None
+
+
+@isa.op("exit", effect=Effect.EXIT, cost=Cost.CONTROL, ref="control-flow-instructions-exit")
+def exit_(k: Kit) -> Any:
+    """end of the thread"""
+    return None
+
+
+@isa.op("trap", effect=Effect.EXIT, cost=Cost.CONTROL, ref="miscellaneous-instructions-trap")
+def trap(k: Kit) -> Any:
+    """stops the launch with an error"""
+    return None
+
+
+@isa.op("bar{.cta}.sync a{, b}", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.BARRIER, cost=Cost.SYNC,
+        ref="parallel-synchronization-and-communication-instructions-bar")
+def bar_sync(k: Kit, cta: bool) -> Any:
+    """wait at barrier a until b threads (all, without b) have arrived"""
+    return None
+
+
+@isa.op("barrier{.cta}.sync{.aligned} a{, b}", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.BARRIER, cost=Cost.SYNC,
+        ref="parallel-synchronization-and-communication-instructions-bar", since=((6, 0), 30))
+def barrier_sync(k: Kit, cta: bool, aligned: bool) -> Any:
+    """wait at barrier a until b threads (all, without b) have arrived"""
+    return None

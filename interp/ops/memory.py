@@ -1,0 +1,132 @@
+"""Loads, stores, atomics and fences (PTX ISA, 'Data Movement' ld, st, prefetch; 'Parallel Synchronization' atom, red, fence).
+
+Cache operators, eviction priorities, prefetch sizes and cache hints do not change values and are accepted wherever the
+manual allows them. Memory orders do not change values either, since one warp runs at a time and every access takes effect
+at once; they are accepted and kept in the opcode for the checkers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interp.kit import Kit
+from interp.ops.table import isa
+from ptx.isa import Cost, Effect, Varies
+from ptx.types import width
+
+SPACES = (".global", ".shared", ".shared::cta", ".local", ".const", ".param", ".param::entry")
+TYPES = (".b8", ".b16", ".b32", ".b64", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".f32", ".f64")
+SCOPES = (".cta", ".cluster", ".gpu", ".sys")
+_SCOPED = tuple(f".{o}{s}" for o in ("relaxed", "acquire", "release") for s in SCOPES)
+_PRIORITIES = ("evict_last", "evict_normal", "evict_first", "evict_unchanged")
+_CACHING: dict[str, tuple[str, ...]] = {
+    "cop": (".ca", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt"),
+    "l1": tuple(f".L1::{p}" for p in (*_PRIORITIES, "no_allocate")),
+    "l2": tuple(f".L2::{p}" for p in _PRIORITIES),
+    "hint": (".L2::cache_hint",),
+    "prefetch": tuple(f".L2::{n}B" for n in (64, 128, 256)),
+}
+_TAIL = "{.cop}{.l1}{.l2}{.hint}{.prefetch}{.vec}.type"
+_LD = {"order": (".weak", ".volatile", *_SCOPED), "ss": SPACES, **_CACHING, "nc": (".nc",), "vec": (".v2", ".v4", ".v8"), "type": TYPES}
+
+
+def space_name(ss: str | None) -> str:
+    """The state space that the kit knows (generic without one)."""
+    return "generic" if ss is None else ss.partition("::")[0]
+
+
+def _length(vec: str | None) -> int:
+    return int(vec[1:]) if vec else 0
+
+
+@isa.op(f"ld{{.order}}{{.ss}}{_TAIL.replace('{.l1}', '{.nc}{.l1}')} {{d}}, [a]{{, policy}}", **_LD,
+        types=lambda vec, type, **_: {"d": (type, _length(vec)), "policy": "b64"}, effect=Effect.LOAD, cost=Cost.LOAD_STORE,
+        ref="data-movement-and-conversion-instructions-ld")
+def ld(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:
+    """d = memory at a; a vector is one access"""
+    load, count = k.load(space_name(ss), width(type), max(_length(vec), 1)), _length(vec)
+    return (lambda a, *policy: load(a)) if count else (lambda a, *policy: load(a)[0])
+
+
+@isa.op(f"st{{.order}}{{.ss}}{_TAIL} [a], {{b}}{{, policy}}", **{k: v for k, v in _LD.items() if k != "nc"},
+        types=lambda vec, type, **_: {"b": (type, _length(vec)), "policy": "b64"}, effect=Effect.STORE, cost=Cost.LOAD_STORE,
+        ref="data-movement-and-conversion-instructions-st", writes=())
+def st(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:
+    """memory at a = b; a vector is one access"""
+    store, count = k.store(space_name(ss), width(type), max(_length(vec), 1)), _length(vec)
+    return (lambda a, b, *policy: store(a, *b)) if count else (lambda a, b, *policy: store(a, b))
+
+
+@isa.op("prefetch{.ss}.level [a]", ss=(".global", ".local"), level=(".L1", ".L2", ".L2::evict_last", ".L2::evict_normal"), writes=(),
+        cost=Cost.LOAD_STORE, ref="data-movement-and-conversion-instructions-prefetch-prefetchu")
+def prefetch(k: Kit, ss: str | None, level: str) -> Any:
+    """a hint: nothing happens, and hardware ignores a bad address"""
+    return lambda a: None
+
+
+_ATOM_OPS = (".and", ".or", ".xor", ".exch", ".add", ".inc", ".dec", ".min", ".max")
+_ATOM: dict[str, tuple[str, ...]] = {
+    "sem": (".relaxed", ".acquire", ".release", ".acq_rel"), "scope": SCOPES, "ss": (".global", ".shared", ".shared::cta"),
+    "hint": (".L2::cache_hint",), "noftz": (".noftz",),
+    "type": (".b16", ".b32", ".b64", ".u32", ".u64", ".s32", ".s64", ".f16", ".f16x2", ".bf16", ".bf16x2", ".f32", ".f64"),
+}
+
+
+def _legal_atom(op: str, type: str, noftz: str | None = None, **_: object) -> str | None:
+    floats = type in ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64")
+    half = type in ("f16", "f16x2", "bf16", "bf16x2")
+    if (noftz is not None) != half:
+        return "'.noftz' goes with the 16-bit formats"
+    allowed = {
+        "and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64"), "exch": ("b32", "b64"),
+        "inc": ("u32",), "dec": ("u32",), "min": ("u32", "u64", "s32", "s64"), "max": ("u32", "u64", "s32", "s64"),
+        "add": ("u32", "u64", "s32", "s64"),
+    }[op]
+    if type in allowed or (op == "add" and floats) or (op in ("min", "max") and half):
+        return None
+    return f"'.{op}' does not take {type}"
+
+
+@isa.op("atom{.sem}{.scope}{.ss}.op{.noftz}{.hint}.type d, [a], b{, policy}", **_ATOM, op=_ATOM_OPS,
+        types={"policy": "b64"}, constraint=_legal_atom, effect=Effect.ATOMIC, varies=Varies.ALWAYS, cost=Cost.ATOMIC,
+        ref="parallel-synchronization-and-communication-instructions-atom")
+def atom(k: Kit, ss: str | None, op: str, type: str, **_: Any) -> Any:
+    """d = memory at a; memory at a = op(d, b), lane after lane"""
+    update = k.atomic(space_name(ss), op, type)
+    return lambda a, b, *policy: update(a, b)
+
+
+@isa.op("atom{.sem}{.scope}{.ss}.cas{.hint}.type d, [a], b, c{, policy}", **{**_ATOM, "type": (".b16", ".b32", ".b64")},
+        types={"policy": "b64"}, effect=Effect.ATOMIC, varies=Varies.ALWAYS, cost=Cost.ATOMIC,
+        ref="parallel-synchronization-and-communication-instructions-atom")
+def atom_cas(k: Kit, ss: str | None, type: str, **_: Any) -> Any:
+    """d = memory at a; memory at a = (d == b) ? c : d"""
+    update = k.atomic(space_name(ss), "cas", type)
+    return lambda a, b, c, *policy: update(a, b, c)
+
+
+@isa.op("red{.sem}{.scope}{.ss}.op{.noftz}{.hint}.type [a], b{, policy}", **_ATOM, op=tuple(o for o in _ATOM_OPS if o != ".exch"),
+        types={"policy": "b64"}, constraint=_legal_atom, effect=Effect.ATOMIC, cost=Cost.ATOMIC, writes=(),
+        ref="parallel-synchronization-and-communication-instructions-red")
+def red(k: Kit, ss: str | None, op: str, type: str, **_: Any) -> Any:
+    """memory at a = op(memory at a, b), lane after lane"""
+    update = k.atomic(space_name(ss), op, type)
+
+    def reduce(a: Any, b: Any, *policy: Any) -> None:
+        update(a, b)
+
+    return reduce
+
+
+@isa.op("membar.level", level=(".cta", ".gl", ".sys"), effect=Effect.FENCE, cost=Cost.SYNC,
+        ref="parallel-synchronization-and-communication-instructions-membar-fence")
+def membar(k: Kit, level: str) -> Any:
+    """orders memory; every access has already taken effect"""
+    return lambda: None
+
+
+@isa.op("fence{.sem}.scope", sem=(".sc", ".acq_rel", ".acquire", ".release"), scope=SCOPES, effect=Effect.FENCE, cost=Cost.SYNC,
+        ref="parallel-synchronization-and-communication-instructions-membar-fence", since=((6, 0), 70))
+def fence(k: Kit, sem: str | None, scope: str) -> Any:
+    """orders memory; every access has already taken effect"""
+    return lambda: None

@@ -1,0 +1,269 @@
+"""Loads and stores: every access of a kernel, checked against the allocations, lane by lane.
+
+Source: PTX ISA 'State Spaces', 'Addresses as Operands', 'ld', 'st' (natural alignment is required). Device addresses are
+translated by the allocation table: an access is in bounds when all its bytes lie in one allocation. Each access site
+remembers the table row that it hit last, so the search runs once a tensor and site.
+
+An access outside all allocations, misaligned, or a store into read-only memory records a *fault* in the context (the
+first one wins) and has no effect: the load gives zero, the store is dropped, the warp stops at the end of its region.
+
+Lanes are served in ascending order; when several lanes store to one address the highest lane's value stays (hardware
+leaves the choice open; a fixed one keeps results the same everywhere).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from interp.runtime.layout import (
+    ALLOC_ROW,
+    ALLOC_WRITABLE,
+    CTX,
+    FAULT_MISALIGNED,
+    FAULT_OUT_OF_BOUNDS,
+    FAULT_READ_ONLY,
+    LOCAL_WINDOW,
+    SHARED_BASE,
+    SHARED_WINDOW,
+    SPACE_GENERIC,
+    SPACE_LOCAL,
+    SPACE_PARAM,
+    SPACE_SHARED,
+    WARP,
+)
+from interp.runtime.native import symbol
+from interp.runtime.raw import (
+    load_u8,
+    load_u16,
+    load_u32,
+    load_u64,
+    native,
+    native_inline,
+    store_u8,
+    store_u16,
+    store_u32,
+    store_u64,
+)
+
+_ALLOCS, _NALLOCS, _SITES = 8 * CTX["ALLOCS"], 8 * CTX["NALLOCS"], 8 * CTX["SITES"]
+_SHARED, _SHARED_SIZE = 8 * CTX["SHARED"], 8 * CTX["SHARED_SIZE"]
+_LOCAL, _LOCAL_SIZE = 8 * CTX["LOCAL"], 8 * CTX["LOCAL_SIZE"]
+_PARAMS, _PARAMS_SIZE = 8 * CTX["PARAMS"], 8 * CTX["PARAMS_SIZE"]
+_FAULT, _FAULT_SITE, _FAULT_WARP = 8 * CTX["FAULT"], 8 * CTX["FAULT_SITE"], 8 * CTX["FAULT_WARP"]
+_FAULT_LANE, _FAULT_ADDRESS, _FAULT_BYTES = 8 * CTX["FAULT_LANE"], 8 * CTX["FAULT_ADDRESS"], 8 * CTX["FAULT_BYTES"]
+_WATCH_LO, _WATCH_HI, _WATCH_SITE = 8 * CTX["WATCH_LO"], 8 * CTX["WATCH_HI"], 8 * CTX["WATCH_SITE"]
+_ZERO = CTX["ZERO"]
+_WATCH_CTA, _LINEAR = 8 * CTX["WATCH_CTA"], 8 * CTX["LINEAR"]
+_WARP_ID = 8 * WARP["ID"]
+_ROW = 8 * ALLOC_ROW
+_FULL = 0xFFFFFFFF
+_WINDOW = 0x1_0000_0000
+
+
+@native_inline
+def get(address):
+    """The signed 64-bit word at a host address."""
+    return np.int64(load_u64(address))
+
+
+@native_inline
+def put(address, value):
+    """Store a 64-bit word at a host address."""
+    store_u64(address, np.uint64(value))
+
+
+@native
+def fault(ctx, warp, site, lane, kind, address, size):
+    """Record the first fault of a CTA; later ones are consequences and are dropped."""
+    if get(ctx + _FAULT) == 0:
+        put(ctx + _FAULT, kind)
+        put(ctx + _FAULT_SITE, site)
+        put(ctx + _FAULT_WARP, get(warp + _WARP_ID))
+        put(ctx + _FAULT_LANE, lane)
+        put(ctx + _FAULT_ADDRESS, address)
+        put(ctx + _FAULT_BYTES, size)
+
+
+@native
+def _find_row(ctx, site, address, size):
+    """Row of the allocation that holds [address, address + size), or -1; remembered for the site."""
+    table, low, high = get(ctx + _ALLOCS), np.int64(0), get(ctx + _NALLOCS)
+    while low < high:
+        middle = (low + high) >> 1
+        if get(table + middle * _ROW) <= address:
+            low = middle + 1
+        else:
+            high = middle
+    row = low - 1
+    if row < 0 or address + size > get(table + row * _ROW + 8):
+        return np.int64(-1)
+    put(get(ctx + _SITES) + 8 * site, row)
+    return row
+
+
+@native
+def locate(ctx, warp, site, lane, space, address, size, writes):
+    """Host address of a lane's access of `size` bytes, or 0 after recording a fault."""
+    if address & (size - 1):
+        fault(ctx, warp, site, lane, FAULT_MISALIGNED, address, size)
+        return np.int64(0)
+    offset = np.int64(-1)
+    limit = np.int64(0)
+    base = np.int64(0)
+    if space == SPACE_GENERIC and SHARED_WINDOW <= address < SHARED_WINDOW + _WINDOW:
+        space, address = np.int64(SPACE_SHARED), address - SHARED_WINDOW
+    elif space == SPACE_GENERIC and LOCAL_WINDOW <= address < LOCAL_WINDOW + _WINDOW:
+        space, address = np.int64(SPACE_LOCAL), address - LOCAL_WINDOW
+    if space == SPACE_SHARED:
+        offset, limit, base = address - SHARED_BASE, get(ctx + _SHARED_SIZE), get(ctx + _SHARED)
+    elif space == SPACE_LOCAL:
+        limit = get(ctx + _LOCAL_SIZE)
+        offset, base = address, get(ctx + _LOCAL) + limit * (get(warp + _WARP_ID) * 32 + lane)
+    elif space == SPACE_PARAM:
+        offset, limit, base = address, get(ctx + _PARAMS_SIZE), get(ctx + _PARAMS)
+    else:
+        row = _find_row(ctx, site, address, size)
+        if row < 0:
+            fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, address, size)
+            return np.int64(0)
+        at = get(ctx + _ALLOCS) + row * _ROW
+        if writes and not get(at + 24) & ALLOC_WRITABLE:
+            fault(ctx, warp, site, lane, FAULT_READ_ONLY, address, size)
+            return np.int64(0)
+        return address + get(at + 16)
+    if offset < 0 or offset + size > limit:
+        fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, address, size)
+        return np.int64(0)
+    return base + offset
+
+
+@native
+def note_write(ctx, site, address, size):
+    """Remember the site of the last write that touched the watched range."""
+    if address < get(ctx + _WATCH_HI) and address + size > get(ctx + _WATCH_LO):
+        put(ctx + _WATCH_SITE, site)
+        put(ctx + _WATCH_CTA, get(ctx + _LINEAR))
+
+
+@native
+def fast_delta(ctx, site, mask, operands, space, size, writes):
+    """Host minus device address when all 32 lanes are active, aligned and inside the allocation that the site hit
+    last; 0 when the lanes have to be looked at one by one."""
+    if mask != _FULL:
+        return np.int64(0)
+    if space == SPACE_SHARED:
+        low, length = np.int64(SHARED_BASE), get(ctx + _SHARED_SIZE)
+        delta = get(ctx + _SHARED) - SHARED_BASE
+    elif space == SPACE_PARAM or space == SPACE_LOCAL:
+        return np.int64(0)
+    else:
+        at = get(ctx + _ALLOCS) + get(get(ctx + _SITES) + 8 * site) * _ROW
+        low = get(at)
+        length = get(at + 8) - low
+        delta = get(at + 16)
+        if writes and not get(at + 24) & ALLOC_WRITABLE:
+            return np.int64(0)
+    if length < size:
+        return np.int64(0)
+    limit = np.uint64(length - size)
+    unaligned = np.uint64(0)
+    outside = np.uint64(0)
+    for i in range(32):
+        address = load_u64(operands + 8 * i)
+        unaligned |= address
+        outside |= np.uint64(address - np.uint64(low) > limit)
+    if outside or unaligned & np.uint64(size - 1):
+        return np.int64(0)
+    return delta
+
+
+@native_inline
+def move(target, source, size):
+    """Copy one element of 1, 2, 4 or 8 bytes (a literal)."""
+    if size == 1:
+        store_u8(target, load_u8(source))
+    elif size == 2:
+        store_u16(target, load_u16(source))
+    elif size == 4:
+        store_u32(target, load_u32(source))
+    else:
+        store_u64(target, load_u64(source))
+
+
+@native_inline
+def _load(ctx, warp, site, mask, results, operands, space, count, size):
+    delta = fast_delta(ctx, site, mask, operands, space, size * count, False)
+    if delta:
+        for i in range(32):
+            source = get(operands + 8 * i) + delta
+            for c in range(count):
+                move(results + (c * 32 + i) * size, source + c * size, size)
+        return
+    for i in range(32):
+        source = np.int64(0)
+        if mask >> i & 1:
+            source = locate(ctx, warp, site, i, space, get(operands + 8 * i), size * count, False)
+        zero = ctx + 8 * _ZERO
+        for c in range(count):
+            move(results + (c * 32 + i) * size, source + c * size if source else zero, size)
+
+
+@native_inline
+def _store(ctx, warp, site, mask, operands, space, count, size):
+    delta = fast_delta(ctx, site, mask, operands, space, size * count, True)
+    watched = get(ctx + _WATCH_HI) != 0 and space != SPACE_SHARED
+    values = operands + 256
+    stride = 32 * max(size, 1)
+    for i in range(32):
+        address = get(operands + 8 * i)
+        if delta:
+            target = address + delta
+        elif mask >> i & 1:
+            target = locate(ctx, warp, site, i, space, address, size * count, True)
+        else:
+            target = np.int64(0)
+        if target:
+            for c in range(count):
+                move(target + c * size, values + c * stride + i * size, size)
+            if watched:
+                note_write(ctx, site, address, size * count)
+
+
+@symbol("load_b8")
+def load_b8(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+    _load(ctx, warp, site, mask, results, operands, space, count, 1)
+
+
+@symbol("load_b16")
+def load_b16(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+    _load(ctx, warp, site, mask, results, operands, space, count, 2)
+
+
+@symbol("load_b32")
+def load_b32(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+    _load(ctx, warp, site, mask, results, operands, space, count, 4)
+
+
+@symbol("load_b64")
+def load_b64(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+    _load(ctx, warp, site, mask, results, operands, space, count, 8)
+
+
+@symbol("store_b8")
+def store_b8(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+    _store(ctx, warp, site, mask, operands, space, count, 1)
+
+
+@symbol("store_b16")
+def store_b16(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+    _store(ctx, warp, site, mask, operands, space, count, 2)
+
+
+@symbol("store_b32")
+def store_b32(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+    _store(ctx, warp, site, mask, operands, space, count, 4)
+
+
+@symbol("store_b64")
+def store_b64(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+    _store(ctx, warp, site, mask, operands, space, count, 8)

@@ -1,0 +1,186 @@
+"""Atomic read-modify-write operations, lane after lane in ascending order.
+
+Source: PTX ISA 'atom', 'red'. Float addition rounds to nearest even; `atom.add.f32` on global memory flushes subnormal
+inputs and results to zero, on shared memory it keeps them, as the manual says of current hardware. The 16-bit formats add
+and compare in f32 or f64 and round once (exact: `interp.formats`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from interp.formats.halves import bf16_add, bf16_max, bf16_min, f16_add, f16_max, f16_min
+from interp.runtime.access import get, locate, note_write
+from interp.runtime.layout import CTX, SPACE_SHARED
+from interp.runtime.native import symbol
+from interp.runtime.raw import (
+    bits_from_f64,
+    f32_add,
+    f64_from_bits,
+    load_u16,
+    load_u32,
+    load_u64,
+    native,
+    store_u16,
+    store_u32,
+    store_u64,
+)
+
+_OPS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+_TYPES = ("u", "s", "f", "f16x2", "bf16x2", "f16", "bf16")
+_WATCH_HI = 8 * CTX["WATCH_HI"]
+ADD, MIN, MAX, AND, OR, XOR, EXCH, CAS, INC, DEC = range(10)
+U, S, F, F16X2, BF16X2, F16, BF16 = range(7)
+
+
+def atomic_symbol(op: str, type: str) -> tuple[str, int, int]:
+    """Runtime symbol, width in bits and code (operation + 16 * number class) of an atomic."""
+    if type in _TYPES:
+        n, kind = (32 if type.endswith("x2") else 16), _TYPES.index(type)
+    else:
+        n, kind = int(type[1:]), _TYPES.index(type[0] if type[0] in "sf" else "u")
+    return f"atomic_b{n}", n, _OPS.index(op) + 16 * kind
+
+
+@native
+def _flush(word):
+    return word & np.uint32(0x80000000) if word & np.uint32(0x7F800000) == 0 else word
+
+
+@native
+def update32(code, shared, old, b, c):
+    """New 32-bit word."""
+    op, kind = code & 15, code >> 4
+    if op == EXCH:
+        return b
+    if op == CAS:
+        return c if old == b else old
+    if op == INC:
+        return np.uint32(0) if old >= b else np.uint32(old + np.uint32(1))
+    if op == DEC:
+        return b if old == 0 or old > b else np.uint32(old - np.uint32(1))
+    if op == AND:
+        return old & b
+    if op == OR:
+        return old | b
+    if op == XOR:
+        return old ^ b
+    if kind == F:
+        if shared:
+            return f32_add(old, b)
+        return _flush(f32_add(_flush(old), _flush(b)))
+    if kind == F16X2 or kind == BF16X2:
+        low = update16(op, F16 if kind == F16X2 else BF16, np.uint16(old & np.uint32(0xFFFF)), np.uint16(b & np.uint32(0xFFFF)))
+        high = update16(op, F16 if kind == F16X2 else BF16, np.uint16(old >> np.uint32(16)), np.uint16(b >> np.uint32(16)))
+        return np.uint32(low) | np.uint32(np.uint32(high) << np.uint32(16))
+    if op == ADD:
+        return np.uint32(old + b)
+    flip = np.uint32(0x80000000) if kind == S else np.uint32(0)
+    less = (old ^ flip) < (b ^ flip)
+    if op == MIN:
+        return old if less else b
+    return b if less else old
+
+
+@native
+def update16(op, kind, old, b):
+    """New 16-bit float word."""
+    if kind == F16:
+        if op == ADD:
+            return f16_add(old, b)
+        return f16_min(old, b, 0) if op == MIN else f16_max(old, b, 0)
+    if op == ADD:
+        return bf16_add(old, b)
+    return bf16_min(old, b, 0) if op == MIN else bf16_max(old, b, 0)
+
+
+@native
+def update64(code, old, b, c):
+    """New 64-bit word."""
+    op, kind = code & 15, code >> 4
+    if op == EXCH:
+        return b
+    if op == CAS:
+        return c if old == b else old
+    if op == AND:
+        return old & b
+    if op == OR:
+        return old | b
+    if op == XOR:
+        return old ^ b
+    if kind == F:
+        total = f64_from_bits(old) + f64_from_bits(b)
+        return bits_from_f64(total) if total == total else np.uint64(0xFFF8000000000000)
+    if op == ADD:
+        return np.uint64(old + b)
+    flip = np.uint64(0x8000000000000000) if kind == S else np.uint64(0)
+    less = (old ^ flip) < (b ^ flip)
+    if op == MIN:
+        return old if less else b
+    return b if less else old
+
+
+@symbol("atomic_b32")
+def atomic_b32(ctx, warp, site, mask, results, operands, space, code, p2, p3):
+    """Operands: address, b, c (for cas). Result: the old word."""
+    for i in range(32):
+        if not mask >> i & 1:
+            store_u32(results + 4 * i, np.uint32(0))
+            continue
+        address = get(operands + 8 * i)
+        at = locate(ctx, warp, site, i, space, address, 4, True)
+        if at == 0:
+            return
+        old = load_u32(at)
+        b = load_u32(operands + 256 + 4 * i)
+        c = load_u32(operands + 384 + 4 * i) if code & 15 == CAS else b
+        store_u32(at, update32(code, space == SPACE_SHARED, old, b, c))
+        store_u32(results + 4 * i, old)
+        if get(ctx + _WATCH_HI) and space != SPACE_SHARED:
+            note_write(ctx, site, address, 4)
+
+
+@symbol("atomic_b64")
+def atomic_b64(ctx, warp, site, mask, results, operands, space, code, p2, p3):
+    """Operands: address, b, c (for cas). Result: the old word."""
+    for i in range(32):
+        if not mask >> i & 1:
+            store_u64(results + 8 * i, np.uint64(0))
+            continue
+        address = get(operands + 8 * i)
+        at = locate(ctx, warp, site, i, space, address, 8, True)
+        if at == 0:
+            return
+        old = load_u64(at)
+        b = load_u64(operands + 256 + 8 * i)
+        c = load_u64(operands + 512 + 8 * i) if code & 15 == CAS else b
+        store_u64(at, update64(code, old, b, c))
+        store_u64(results + 8 * i, old)
+        if get(ctx + _WATCH_HI) and space != SPACE_SHARED:
+            note_write(ctx, site, address, 8)
+
+
+@symbol("atomic_b16")
+def atomic_b16(ctx, warp, site, mask, results, operands, space, code, p2, p3):
+    """Operands: address, b, c (for cas). Result: the old word."""
+    for i in range(32):
+        if not mask >> i & 1:
+            store_u16(results + 2 * i, np.uint16(0))
+            continue
+        address = get(operands + 8 * i)
+        at = locate(ctx, warp, site, i, space, address, 2, True)
+        if at == 0:
+            return
+        old = load_u16(at)
+        b = load_u16(operands + 256 + 2 * i)
+        c = load_u16(operands + 320 + 2 * i) if code & 15 == CAS else b
+        if code & 15 == CAS:
+            new = c if old == b else old
+        elif code & 15 == EXCH:
+            new = b
+        else:
+            new = update16(code & 15, code >> 4, old, b)
+        store_u16(at, new)
+        store_u16(results + 2 * i, old)
+        if get(ctx + _WATCH_HI) and space != SPACE_SHARED:
+            note_write(ctx, site, address, 2)

@@ -1,0 +1,8 @@
+"""All runtime functions: importing this declares every symbol (nothing is compiled), and offers the lane functions."""
+
+from __future__ import annotations
+
+from interp.runtime import access, async_copy, atomics, matrix, scheduler, special, warp
+from interp.runtime.lane import LANE_FUNCTIONS
+
+__all__ = ["LANE_FUNCTIONS", "access", "async_copy", "atomics", "matrix", "scheduler", "special", "warp"]

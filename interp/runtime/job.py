@@ -1,0 +1,174 @@
+"""A launch as the native scheduler takes it: the words of a job and of a context template, laid out and run."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from interp.runtime import native
+from interp.runtime.layout import CTX, CTX_WORDS
+from interp.runtime.scheduler import JOB
+
+FUEL_SLICE = 100_000
+"""Back edges a warp may take before the next one runs."""
+
+Words = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class FrameRecipe(Protocol):
+    """What a job needs to know of a compiled kernel."""
+
+    @property
+    def regions(self) -> Sequence[Sequence[int]]: ...
+    @property
+    def frame_bytes(self) -> int: ...
+    @property
+    def registers_offset(self) -> int: ...
+    @property
+    def zeroed(self) -> Sequence[tuple[int, int]]: ...
+
+
+def _up(value: int, to: int = 128) -> int:
+    return (value + to - 1) // to * to
+
+
+@dataclass(frozen=True)
+class Job:
+    """Sizes in bytes; `ctas`: int64 (n, 3); `allocations`: the table; `sites`, `counters`: scratch and result words."""
+
+    run_warp: int
+    recipe: FrameRecipe
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    ctas: Words
+    shared: int
+    dynamic_shared: int
+    local: int
+    params: np.ndarray[Any, np.dtype[np.uint8]]
+    allocations: Words
+    rows: int
+    sites: Words
+    counters: Words
+    fuel: int
+    watch: int | None
+    multiprocessors: int
+    queue_bytes: int
+
+    @property
+    def threads(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps(self) -> int:
+        return (self.threads + 31) // 32
+
+    @property
+    def parts(self) -> tuple[int, int, int, int, int]:
+        """Byte offsets in a slot of the warp frames, shared memory, copy queues, local memory, and its end."""
+        frames = _up(8 * CTX_WORDS)
+        shared = frames + self.warps * _up(self.recipe.frame_bytes)
+        queues = shared + _up(self.shared, 1024)
+        local = queues + self.warps * _up(self.queue_bytes)
+        return frames, shared, queues, local, local + _up(self.warps * 32 * self.local)
+
+    @property
+    def slot_bytes(self) -> int:
+        return _up(self.parts[-1], 4096)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended: CTA_* state, the slot of the CTA that ended it, CTAs done, most resident; last watched write."""
+
+    state: int
+    slot: int
+    done: int
+    resident: int
+    written_site: int
+    written_cta: int
+
+
+@lru_cache(maxsize=1)
+def _run_grid() -> Any:
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(native.address("run_grid"))
+
+
+def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
+    """Run a job in `slots` slots of `arena`; its memory must stay in place until this returns."""
+    frames, shared, queues, local, _ = job.parts
+    base = _address(arena)
+    for slot in range(slots):
+        start = slot * job.slot_bytes
+        # only the state word decides whether a slot is free; slots beyond the first are zero until used
+        if slot == 0 or arena[start + 8 * CTX["STATE"]] != 0:
+            arena[start + 8 * CTX["STATE"] : start + 8 * CTX["STATE"] + 8] = 0
+    template = _template(job)
+    zeroed = np.array([*job.recipe.zeroed, (0, 0)], np.int64)
+    words = np.zeros(len(JOB), np.int64)
+    for name, value in {
+        "RUN_WARP": job.run_warp,
+        "SLOTS": base,
+        "SLOT_BYTES": job.slot_bytes,
+        "NSLOTS": slots,
+        "CTAS": _address(job.ctas),
+        "NCTAS": len(job.ctas),
+        "FUEL": job.fuel,
+        "FUEL_SLICE": min(FUEL_SLICE, job.fuel),
+        "TEMPLATE": _address(template),
+        "CTX_BYTES": 8 * CTX_WORDS,
+        "WARPS_AT": frames,
+        "SHARED_AT": shared,
+        "LOCAL_AT": local,
+        "ASYNC_AT": queues,
+        "ZEROED": _address(zeroed),
+        "NZEROED": len(job.recipe.zeroed),
+        "RESIDENT": 1,
+        "WRITTEN_SITE": -1,
+    }.items():
+        words[JOB[name]] = value
+    state = _run_grid()(_address(words))
+    return Outcome(
+        int(state), int(words[JOB["SLOT"]]), int(words[JOB["DONE"]]), int(words[JOB["RESIDENT"]]),
+        int(words[JOB["WRITTEN_SITE"]]), int(words[JOB["WRITTEN_CTA"]]),
+    )  # fmt: skip
+
+
+def _template(job: Job) -> Words:
+    """The context that every CTA starts from."""
+    ctx = np.zeros(CTX_WORDS, np.int64)
+    for name, values in {"NTID": job.block, "NCTAID": job.grid}.items():
+        ctx[CTX[name] : CTX[name] + 3] = values
+    for name, value in {
+        "NWARPS": job.warps,
+        "NTHREADS": job.threads,
+        "LIVE": job.threads,
+        "SHARED_SIZE": job.shared,
+        "PARAMS": _address(job.params),
+        "PARAMS_SIZE": len(job.params),
+        "ALLOCS": _address(job.allocations),
+        "NALLOCS": job.rows,
+        "SITES": _address(job.sites),
+        "COUNTERS": _address(job.counters),
+        "WARP_STRIDE": _up(job.recipe.frame_bytes),
+        "NREGIONS": len(job.recipe.regions),
+        "REGISTERS": job.recipe.registers_offset,
+        "LOCAL_SIZE": job.local,
+        "ASYNC_STRIDE": _up(job.queue_bytes),
+        "WATCH_LO": job.watch or 0,
+        "WATCH_HI": job.watch + 1 if job.watch else 0,
+        "WATCH_SITE": -1,
+        "NSMID": job.multiprocessors,
+        "DYNAMIC_SMEM_SIZE": job.dynamic_shared,
+        "TOTAL_SMEM_SIZE": job.shared,
+    }.items():
+        ctx[CTX[name]] = value
+    return ctx
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])

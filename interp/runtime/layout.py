@@ -1,0 +1,118 @@
+"""Memory layout shared by emitted code (which addresses by number) and the numba runtime (likewise).
+
+A *context* is the state of one resident CTA, an array of 64-bit words; a *warp frame* follows in memory: a header of
+64-bit words, three vectors of thread indices, two lane masks and a barrier id a region (pending, parked), and the
+register slots that the kernel's plan lays out. Addresses in both are host addresses.
+"""
+
+from __future__ import annotations
+
+_CTX_FIELDS = (
+    ("CTAID", 3),
+    ("NTID", 3),
+    ("NCTAID", 3),
+    ("NWARPS", 1),
+    ("NTHREADS", 1),
+    ("SHARED", 1),  # host address of the CTA's shared memory
+    ("SHARED_SIZE", 1),
+    ("PARAMS", 1),  # host address of the parameter block
+    ("PARAMS_SIZE", 1),
+    ("ALLOCS", 1),  # allocation table: rows of ALLOC_ROW words, ascending by device address
+    ("NALLOCS", 1),
+    ("SITES", 1),  # one word an access site: the row it hit last
+    ("COUNTERS", 1),  # two words a region (executions, lanes), then one a guarded instruction
+    ("FUEL", 1),  # back edges left before the warp yields
+    ("CLOCK", 1),
+    ("FAULT", 1),  # first fault: kind (0 = none), site, warp, lane, address, bytes
+    ("FAULT_SITE", 1),
+    ("FAULT_WARP", 1),
+    ("FAULT_LANE", 1),
+    ("FAULT_ADDRESS", 1),
+    ("FAULT_BYTES", 1),
+    ("WARPS", 1),  # host address of the first warp frame
+    ("WARP_STRIDE", 1),
+    ("NREGIONS", 1),
+    ("REGISTERS", 1),  # byte offset of the register slots in a frame
+    ("ARRIVED", 16),  # threads waiting at each named barrier
+    ("EXPECTED", 16),  # threads that release it (0 = all that have not exited)
+    ("LOCAL", 1),  # host address of local memory: thread-major
+    ("LOCAL_SIZE", 1),  # bytes a thread
+    ("ASYNC", 1),  # host address of the first warp's queue of asynchronous copies
+    ("ASYNC_STRIDE", 1),
+    ("WATCH_LO", 1),  # device address range whose writers are recorded; WATCH_HI = 0: off
+    ("WATCH_HI", 1),
+    ("WATCH_SITE", 1),  # last site that wrote into it, -1 = none
+    ("WATCH_CTA", 1),
+    ("NSMID", 1),
+    ("DYNAMIC_SMEM_SIZE", 1),
+    ("TOTAL_SMEM_SIZE", 1),
+    ("STATE", 1),  # CTA: see CTA_*
+    ("LIVE", 1),  # threads that have not exited
+    ("LINEAR", 1),  # CTA index in the list that is run
+    ("FUEL_SLICE", 1),
+    ("ZERO", 1),  # always 0: what an inactive lane loads
+)
+
+
+def _number(fields: tuple[tuple[str, int], ...]) -> tuple[dict[str, int], int]:
+    out, at = {}, 0
+    for name, words in fields:
+        out[name] = at
+        at += words
+    return out, at
+
+
+CTX, CTX_WORDS = _number(_CTX_FIELDS)
+
+_WARP_FIELDS = (
+    ("ID", 1),
+    ("LIVE", 1),  # lanes that exist and have not exited
+    ("STATUS", 1),  # see STATUS_*
+    ("CURSOR", 1),  # region where the search for pending lanes starts after fuel ran out
+    ("ASYNC", 1),  # host address of the warp's queue
+    ("ASYNC_COUNT", 1),
+    ("SPARE", 10),
+    ("TID", 48),  # three <32 x i32>
+)
+
+WARP, WARP_WORDS = _number(_WARP_FIELDS)
+"""Then, in bytes from WARP_WORDS * 8: pending[NREGIONS], parked[NREGIONS], barrier[NREGIONS] (i32 each), padding to 64,
+register slots."""
+
+STATUS_READY = 0
+STATUS_DONE = 1
+STATUS_BARRIER = 2
+STATUS_FUEL = 3
+STATUS_FAULT = 4
+STATUS_STUCK = 5
+
+CTA_IDLE = 0
+CTA_RUNNING = 1
+CTA_DONE = 2
+CTA_FAULT = 3
+CTA_DEADLOCK = 4
+CTA_OUT_OF_FUEL = 5
+
+ALLOC_ROW = 5
+"""Words a row of the allocation table: first device address, one past the last, host minus device address, flags, id."""
+ALLOC_LO, ALLOC_HI, ALLOC_DELTA, ALLOC_FLAGS, ALLOC_ID = range(5)
+ALLOC_WRITABLE = 1
+
+FAULT_OUT_OF_BOUNDS = 1
+FAULT_MISALIGNED = 2
+FAULT_READ_ONLY = 3
+FAULT_QUEUE_FULL = 4
+FAULT_TRAP = 5
+FAULT_BAD_MEMBER_MASK = 6
+FAULT_UNMODELLED = 7
+
+SHARED_BASE = 0x400
+"""Device address (32-bit) of a CTA's first shared byte: 1 KiB is reserved below it, as on sm_80 and later."""
+SHARED_WINDOW = 0x7FFE_0000_0000
+LOCAL_WINDOW = 0x7FFD_0000_0000
+"""Bases of the generic windows of shared and local memory."""
+
+SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_GENERIC, SPACE_CONST, SPACE_PARAM = range(6)
+
+ASYNC_ENTRIES = 4096
+"""Asynchronous copies a warp may have outstanding; a launch that needs more stops with a clear fault."""

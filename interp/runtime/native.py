@@ -1,0 +1,110 @@
+"""The registry of runtime symbols: numba functions, compiled to native code when a kernel first needs one.
+
+Emitted code calls a symbol by name; `address(name)` compiles the function (or loads it from numba's disk cache) and
+gives its address for the linker. Symbols are bound by name, never by address, so cached kernel objects stay valid in
+another process.
+
+The cache directory is named by a digest of every source file of `interp`: numba itself only looks at the file that
+holds the outermost function, and would otherwise run stale code after a change in a function that it calls. It is set
+only while one of our functions is being declared, so numba code of the host application is not affected.
+
+`GPUEMU_CPU` and `GPUEMU_CPU_FEATURES` apply to this code too (numba's own settings are used for it).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import config as numba_config
+
+from ptx.cache import directory
+from ptx.errors import InternalError
+
+POINTER = "int64"
+WARP_SIGNATURE = "void(" + ", ".join(["int64"] * 10) + ")"
+"""(context, warp frame, site, active lane mask, results, operands, four parameters)."""
+LANE_SIGNATURE = "void(int64, int64, int64, int64, int64)"
+"""(results, operands, three parameters): 32 lanes of each, one vector after the other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Native:
+    """A runtime symbol before compilation."""
+
+    name: str
+    signature: str
+    function: Callable[..., Any]
+
+
+_REGISTRY: dict[str, Native] = {}
+_COMPILED: dict[str, Any] = {}
+
+
+@lru_cache(maxsize=1)
+def engine_digest() -> str:
+    """Digest of the sources of the packages `interp` and `ptx`, and of the versions of what compiles them."""
+    import llvmlite
+
+    h = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
+    root = Path(__file__).resolve().parent.parent
+    for package in (root, root.parent / "ptx"):
+        for path in sorted(package.rglob("*")):
+            if path.suffix in (".py", ".npz", ".lark"):
+                h.update(path.relative_to(package).as_posix().encode())
+                h.update(path.read_bytes())
+    return h.hexdigest()[:24]
+
+
+def _cache_dir() -> str | None:
+    root = directory()
+    return None if root is None else str(root / "numba" / engine_digest())
+
+
+@contextmanager
+def _numba_settings() -> Iterator[None]:
+    saved = numba_config.CACHE_DIR, numba_config.CPU_NAME, numba_config.CPU_FEATURES
+    numba_config.CACHE_DIR = _cache_dir() or ""
+    if cpu := os.environ.get("GPUEMU_CPU"):
+        numba_config.CPU_NAME = cpu
+        numba_config.CPU_FEATURES = os.environ.get("GPUEMU_CPU_FEATURES", "")
+    try:
+        yield
+    finally:
+        numba_config.CACHE_DIR, numba_config.CPU_NAME, numba_config.CPU_FEATURES = saved
+
+
+def symbol(name: str, signature: str = WARP_SIGNATURE) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a runtime symbol. The function stays plain Python; it is compiled on first use."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        if name in _REGISTRY:
+            raise InternalError(f"runtime symbol {name} is declared twice")
+        _REGISTRY[name] = Native(name, signature, function)
+        return function
+
+    return declare
+
+
+def address(name: str) -> int:
+    """Native address of a runtime symbol, compiled or loaded from the cache on first use."""
+    if name not in _COMPILED:
+        try:
+            entry = _REGISTRY[name]
+        except KeyError:
+            raise InternalError(f"no runtime symbol {name}") from None
+        with _numba_settings():
+            _COMPILED[name] = numba.cfunc(entry.signature, cache=_cache_dir() is not None)(entry.function)
+    return int(_COMPILED[name].address)
+
+
+def names() -> list[str]:
+    """Every declared symbol."""
+    return sorted(_REGISTRY)

@@ -1,0 +1,216 @@
+"""The scheduler: which CTA and which warp runs next. Deterministic; the order depends on the launch alone.
+
+Warps of a CTA take turns in ascending order; each runs until it ends, waits at a barrier, or has used its slice of fuel
+(taken back edges). CTAs run one after the other as long as each comes to its end. A CTA that runs out of fuel may be waiting
+for another one: then one more CTA becomes resident and they take turns, up to as many as the device holds at once, so that
+waiting for a CTA that could not be resident is a deadlock here as it is there.
+
+A launch ends early with the first fault, when all warps of a CTA wait for something that cannot happen, or when the fuel of
+the whole launch is gone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from interp.runtime import layout as L
+from interp.runtime.access import get, put
+from interp.runtime.layout import CTX, WARP, WARP_WORDS
+from interp.runtime.native import symbol
+from interp.runtime.raw import load_u32, native, store_u32, store_u64
+
+JOB_FIELDS = (
+    "RUN_WARP", "SLOTS", "SLOT_BYTES", "NSLOTS", "CTAS", "NCTAS", "FUEL", "FUEL_SLICE", "TEMPLATE", "CTX_BYTES", "WARPS_AT",
+    "SHARED_AT", "LOCAL_AT", "ASYNC_AT", "ZEROED", "NZEROED", "SLOT", "DONE", "RESIDENT", "WRITTEN_SITE",
+    "WRITTEN_CTA",
+)  # fmt: skip
+JOB = {name: i for i, name in enumerate(JOB_FIELDS)}
+"""A launch as the scheduler gets it, 64-bit words. CTAS: three words (x, y, z) a CTA. *_AT: byte offsets in a slot. ZEROED:
+(offset, bytes) pairs of a frame's slots that start as zero. Out: SLOT (of the CTA that ended the launch early), DONE (CTAs
+finished), RESIDENT (most CTAs resident at once), WRITTEN_* (last write to the watched address)."""
+
+_STATE, _LIVE, _ARRIVED, _EXPECTED = (8 * CTX[n] for n in ("STATE", "LIVE", "ARRIVED", "EXPECTED"))
+_FUEL, _NWARPS, _WARPS, _STRIDE = (8 * CTX[n] for n in ("FUEL", "NWARPS", "WARPS", "WARP_STRIDE"))
+_NREGIONS = 8 * CTX["NREGIONS"]
+_W_ID, _W_LIVE, _W_STATUS, _W_TID = (8 * WARP[n] for n in ("ID", "LIVE", "STATUS", "TID"))
+_PENDING = 8 * WARP_WORDS
+
+
+@intrinsic
+def call_warp(typingctx: Any, function: Any, ctx: Any, warp: Any) -> Any:
+    """Call the native function at an address: (context, warp frame) -> status."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        i64 = ir.IntType(64)
+        kind = ir.FunctionType(i64, [i64, i64])
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    return types.int64(types.int64, types.int64, types.int64), codegen
+
+
+@native
+def popcount(mask):
+    """Number of one bits of the low 32."""
+    n = np.int64(0)
+    while mask:
+        mask &= mask - 1
+        n += 1
+    return n
+
+
+@native
+def fill(address, count, word):
+    """Store `count` 64-bit words."""
+    for i in range(count):
+        store_u64(address + 8 * i, np.uint64(word))
+
+
+@native
+def start_cta(job, ctx, slot, index):
+    """Set up a slot for CTA number `index` of the list."""
+    template = get(job + 8 * JOB["TEMPLATE"])
+    for i in range(get(job + 8 * JOB["CTX_BYTES"]) >> 3):
+        put(ctx + 8 * i, get(template + 8 * i))
+    base = get(job + 8 * JOB["SLOTS"]) + slot * get(job + 8 * JOB["SLOT_BYTES"])
+    warps = base + get(job + 8 * JOB["WARPS_AT"])
+    put(ctx + _WARPS, warps)
+    put(ctx + 8 * CTX["SHARED"], base + get(job + 8 * JOB["SHARED_AT"]))
+    put(ctx + 8 * CTX["LOCAL"], base + get(job + 8 * JOB["LOCAL_AT"]))
+    put(ctx + 8 * CTX["ASYNC"], base + get(job + 8 * JOB["ASYNC_AT"]))
+    put(ctx + 8 * CTX["LINEAR"], index)
+    for axis in range(3):
+        put(ctx + 8 * (CTX["CTAID"] + axis), get(get(job + 8 * JOB["CTAS"]) + 24 * index + 8 * axis))
+    put(ctx + _STATE, L.CTA_RUNNING)
+    fill(get(ctx + 8 * CTX["SHARED"]), (get(ctx + 8 * CTX["SHARED_SIZE"]) + 7) >> 3, -1)
+    nx, ny = get(ctx + 8 * CTX["NTID"]), get(ctx + 8 * CTX["NTID"] + 8)
+    threads = get(ctx + 8 * CTX["NTHREADS"])
+    regions = get(ctx + _NREGIONS)
+    for w in range(get(ctx + _NWARPS)):
+        warp = warps + w * get(ctx + _STRIDE)
+        fill(warp, WARP["TID"], 0)
+        put(warp + _W_ID, w)
+        live = np.int64(0)
+        for lane in range(32):
+            t = w * 32 + lane
+            store_u32(warp + _W_TID + 4 * lane, np.uint32(t % nx))
+            store_u32(warp + _W_TID + 128 + 4 * lane, np.uint32(t // nx % ny))
+            store_u32(warp + _W_TID + 256 + 4 * lane, np.uint32(t // (nx * ny)))
+            if t < threads:
+                live |= np.int64(1) << lane
+        put(warp + _W_LIVE, live)
+        for i in range(3 * regions):
+            store_u32(warp + _PENDING + 4 * i, np.uint32(0))
+        store_u32(warp + _PENDING, np.uint32(live))
+        zeroed = get(job + 8 * JOB["ZEROED"])
+        for i in range(get(job + 8 * JOB["NZEROED"])):
+            at = warp + get(zeroed + 16 * i)
+            for b in range(get(zeroed + 16 * i + 8) >> 2):
+                store_u32(at + 4 * b, np.uint32(0))
+        queue = get(ctx + 8 * CTX["ASYNC"]) + w * get(ctx + 8 * CTX["ASYNC_STRIDE"])
+        put(warp + 8 * WARP["ASYNC"], queue)
+        if get(ctx + 8 * CTX["ASYNC_STRIDE"]):
+            fill(queue, 16, 0)
+
+
+@native
+def release_barriers(ctx):
+    """Let go of every barrier at which all expected threads have arrived."""
+    released = False
+    for b in range(16):
+        arrived = get(ctx + _ARRIVED + 8 * b)
+        expected = get(ctx + _EXPECTED + 8 * b)
+        if expected == 0:
+            expected = get(ctx + _LIVE)
+        if arrived == 0 or arrived < expected:
+            continue
+        put(ctx + _ARRIVED + 8 * b, 0)
+        released = True
+        regions = get(ctx + _NREGIONS)
+        for w in range(get(ctx + _NWARPS)):
+            warp = get(ctx + _WARPS) + w * get(ctx + _STRIDE)
+            for r in range(regions):
+                parked = warp + _PENDING + 4 * (regions + r)
+                mask = load_u32(parked)
+                if mask and load_u32(parked + 4 * regions) == np.uint32(b):
+                    store_u32(parked, np.uint32(0))
+                    pending = warp + _PENDING + 4 * r
+                    store_u32(pending, load_u32(pending) | mask)
+                    put(warp + _W_STATUS, L.STATUS_READY)
+    return released
+
+
+@native
+def run_cta(job, ctx):
+    """Run the warps of a CTA in turn until it ends, faults, blocks for good, or has nothing but warps out of fuel."""
+    function, slice_ = get(job + 8 * JOB["RUN_WARP"]), get(job + 8 * JOB["FUEL_SLICE"])
+    while True:
+        ran = tired = alive = False
+        for w in range(get(ctx + _NWARPS)):
+            warp = get(ctx + _WARPS) + w * get(ctx + _STRIDE)
+            status = get(warp + _W_STATUS)
+            if status == L.STATUS_DONE:
+                continue
+            alive = True
+            if status == L.STATUS_BARRIER or status == L.STATUS_STUCK:
+                continue
+            put(ctx + _FUEL, slice_)
+            status = call_warp(function, ctx, warp)
+            put(warp + _W_STATUS, status)
+            left = get(job + 8 * JOB["FUEL"]) - (slice_ - get(ctx + _FUEL))
+            put(job + 8 * JOB["FUEL"], left)
+            if status == L.STATUS_FAULT:
+                return np.int64(L.CTA_FAULT)
+            if left <= 0:
+                return np.int64(L.CTA_OUT_OF_FUEL)
+            ran = True
+            tired = tired or status == L.STATUS_FUEL
+        if not alive:
+            return np.int64(L.CTA_DONE)
+        released = release_barriers(ctx)
+        if tired:
+            return np.int64(L.CTA_RUNNING)
+        if not ran and not released:
+            return np.int64(L.CTA_DEADLOCK)
+
+
+@symbol("run_grid", "int64(int64)")
+def run_grid(job):
+    """Run every CTA of the job's list; CTA_DONE, or the state of the CTA that ended the launch."""
+    slots, size, count = get(job + 8 * JOB["SLOTS"]), get(job + 8 * JOB["SLOT_BYTES"]), get(job + 8 * JOB["NCTAS"])
+    most = get(job + 8 * JOB["NSLOTS"])
+    started = np.int64(0)
+    window = np.int64(1)
+    while True:
+        busy = False
+        for slot in range(window):
+            ctx = slots + slot * size
+            while True:
+                if get(ctx + _STATE) != L.CTA_RUNNING:
+                    if started == count:
+                        break
+                    start_cta(job, ctx, slot, started)
+                    started += 1
+                state = run_cta(job, ctx)
+                put(ctx + _STATE, state)
+                if get(ctx + 8 * CTX["WATCH_SITE"]) >= 0:
+                    put(job + 8 * JOB["WRITTEN_SITE"], get(ctx + 8 * CTX["WATCH_SITE"]))
+                    put(job + 8 * JOB["WRITTEN_CTA"], get(ctx + 8 * CTX["WATCH_CTA"]))
+                    put(ctx + 8 * CTX["WATCH_SITE"], -1)
+                if state == L.CTA_DONE:
+                    put(job + 8 * JOB["DONE"], get(job + 8 * JOB["DONE"]) + 1)
+                    continue
+                if state != L.CTA_RUNNING:
+                    put(job + 8 * JOB["SLOT"], slot)
+                    return state
+                busy = True
+                break
+        if not busy:
+            return np.int64(L.CTA_DONE)
+        if started < count and window < most:
+            window += 1
+            put(job + 8 * JOB["RESIDENT"], window)

@@ -1,0 +1,121 @@
+"""Lane functions of the special-function unit (`interp.special`): one loop a PTX instruction."""
+
+from __future__ import annotations
+
+from interp.runtime.lane import each_16, each_32, lane, pairs_32
+from interp.special import approx, unit
+
+
+@lane("rcp_approx_f32", (32,), 32, approx.rcp_approx)
+def rcp_approx_f32(results, operands, p0, p1, p2):
+    each_32(approx.rcp_approx, results, operands)
+
+
+@lane("rsqrt_approx_f32", (32,), 32, approx.rsqrt_approx)
+def rsqrt_approx_f32(results, operands, p0, p1, p2):
+    each_32(approx.rsqrt_approx, results, operands)
+
+
+@lane("sqrt_approx_f32", (32,), 32, approx.sqrt_approx)
+def sqrt_approx_f32(results, operands, p0, p1, p2):
+    each_32(approx.sqrt_approx, results, operands)
+
+
+@lane("ex2_approx_f32", (32,), 32, approx.ex2_approx)
+def ex2_approx_f32(results, operands, p0, p1, p2):
+    each_32(approx.ex2_approx, results, operands)
+
+
+@lane("lg2_approx_f32", (32,), 32, approx.lg2_approx)
+def lg2_approx_f32(results, operands, p0, p1, p2):
+    each_32(approx.lg2_approx, results, operands)
+
+
+@lane("sin_approx_f32", (32,), 32, approx.sin_approx)
+def sin_approx_f32(results, operands, p0, p1, p2):
+    each_32(approx.sin_approx, results, operands)
+
+
+@lane("cos_approx_f32", (32,), 32, approx.cos_approx)
+def cos_approx_f32(results, operands, p0, p1, p2):
+    each_32(approx.cos_approx, results, operands)
+
+
+@lane("rcp_unit_f32", (32,), 32, unit.rcp)
+def rcp_unit_f32(results, operands, p0, p1, p2):
+    each_32(unit.rcp, results, operands)
+
+
+@lane("rsqrt_unit_f32", (32,), 32, unit.rsq)
+def rsqrt_unit_f32(results, operands, p0, p1, p2):
+    each_32(unit.rsq, results, operands)
+
+
+@lane("sqrt_unit_f32", (32,), 32, unit.sqrt)
+def sqrt_unit_f32(results, operands, p0, p1, p2):
+    each_32(unit.sqrt, results, operands)
+
+
+@lane("ex2_unit_f32", (32,), 32, unit.ex2)
+def ex2_unit_f32(results, operands, p0, p1, p2):
+    each_32(unit.ex2, results, operands)
+
+
+@lane("lg2_unit_f32", (32,), 32, unit.lg2)
+def lg2_unit_f32(results, operands, p0, p1, p2):
+    each_32(unit.lg2, results, operands)
+
+
+@lane("tanh_unit_f32", (32,), 32, unit.tanh)
+def tanh_unit_f32(results, operands, p0, p1, p2):
+    each_32(unit.tanh, results, operands)
+
+
+@lane("ex2_f16", (16,), 16, approx.ex2_f16)
+def ex2_f16(results, operands, p0, p1, p2):
+    each_16(approx.ex2_f16, results, operands)
+
+
+@lane("tanh_f16", (16,), 16, approx.tanh_f16)
+def tanh_f16(results, operands, p0, p1, p2):
+    each_16(approx.tanh_f16, results, operands)
+
+
+@lane("ex2_bf16", (16,), 16, approx.ex2_bf16)
+def ex2_bf16(results, operands, p0, p1, p2):
+    each_16(approx.ex2_bf16, results, operands)
+
+
+@lane("tanh_bf16", (16,), 16, approx.tanh_bf16)
+def tanh_bf16(results, operands, p0, p1, p2):
+    each_16(approx.tanh_bf16, results, operands)
+
+
+@lane("div_approx_f32", (32, 32), 32, approx.div_approx)
+def div_approx_f32(results, operands, p0, p1, p2):
+    pairs_32(approx.div_approx, results, operands)
+
+
+@lane("div_approx_ftz_f32", (32, 32), 32, approx.div_approx_ftz)
+def div_approx_ftz_f32(results, operands, p0, p1, p2):
+    pairs_32(approx.div_approx_ftz, results, operands)
+
+
+@lane("div_full_f32", (32, 32), 32, approx.div_full)
+def div_full_f32(results, operands, p0, p1, p2):
+    pairs_32(approx.div_full, results, operands)
+
+
+@lane("div_full_ftz_f32", (32, 32), 32, approx.div_full_ftz)
+def div_full_ftz_f32(results, operands, p0, p1, p2):
+    pairs_32(approx.div_full_ftz, results, operands)
+
+
+@lane("rcp_seed_f64", (32,), 32, unit.rcp64h)
+def rcp_seed_f64(results, operands, p0, p1, p2):
+    each_32(unit.rcp64h, results, operands)
+
+
+@lane("rsqrt_seed_f64", (32,), 32, unit.rsq64h)
+def rsqrt_seed_f64(results, operands, p0, p1, p2):
+    each_32(unit.rsq64h, results, operands)

@@ -1,0 +1,89 @@
+"""Where a module's variables live: the address of every name that an instruction may use.
+
+* kernel parameters: byte offset in the parameter block;
+* `.shared`: address in the CTA's window, static variables first, then the one dynamic array (`.extern .shared`);
+* `.local`: offset in each thread's local memory;
+* `.global` and `.const`: device addresses from `memory.VARIABLES_BASE` on, backed by host bytes that live as long as
+  the module, initialised as the PTX says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from interp.memory import GUARD, VARIABLES_BASE, Allocation
+from interp.runtime.layout import SHARED_BASE
+from ptx import ir
+
+
+@dataclass(frozen=True, slots=True)
+class Globals:
+    """Module-scope `.global` and `.const` variables: addresses, and the allocations that back them."""
+
+    symbols: dict[str, int]
+    allocations: tuple[Allocation, ...]
+    storage: tuple[np.ndarray[Any, Any], ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Names of one kernel: `symbols` by address or offset, bytes of static shared and of local memory a thread."""
+
+    symbols: dict[str, int]
+    static_shared: int
+    local: int
+
+
+def _align(value: int, to: int) -> int:
+    return (value + to - 1) // to * to
+
+
+def place_globals(module: ir.Module) -> Globals:
+    """Give module-scope variables addresses and bytes."""
+    symbols: dict[str, int] = {}
+    allocations, storage, names = [], [], []
+    at = VARIABLES_BASE
+    wanted = [v for v in module.variables if v.space in (".global", ".const") and not v.extern]
+    for v in wanted:
+        at = _align(at, max(v.align, 256))
+        symbols[v.name] = at
+        at += v.size + GUARD
+    for v in wanted:
+        data = np.zeros(max(v.size, 1), np.uint8)
+        if v.init is not None:
+            data[: len(v.init)] = np.frombuffer(v.init, np.uint8)
+        for offset, name, addend in v.relocations:
+            data[offset : offset + 8] = np.frombuffer(np.uint64(symbols[name] + addend).tobytes(), np.uint8)
+        low = symbols[v.name]
+        host = int(data.__array_interface__["data"][0])
+        if v.size:
+            allocations.append(Allocation(low, low + v.size, host, v.space == ".global", ()))
+            names.append(v.name)
+        storage.append(data)
+    return Globals(symbols, tuple(allocations), tuple(storage), tuple(names))
+
+
+def place_kernel(module: ir.Module, kernel: ir.Kernel, outer: Globals) -> Places:
+    """Addresses of everything that the kernel's instructions may name."""
+    symbols = dict(outer.symbols)
+    symbols.update({p.name: p.offset for p in kernel.params})
+    variables = [*module.variables, *kernel.variables]
+    shared = local = 0
+    for v in variables:
+        if v.space == ".shared" and not v.extern:
+            shared = _align(shared, v.align)
+            symbols[v.name] = SHARED_BASE + shared
+            shared += v.size
+        elif v.space == ".local":
+            local = _align(local, v.align)
+            symbols[v.name] = local
+            local += v.size
+    dynamic = [v for v in variables if v.space == ".shared" and v.extern]
+    if dynamic:
+        shared = _align(shared, max(v.align for v in dynamic))
+        symbols.update({v.name: SHARED_BASE + shared for v in dynamic})
+    return Places(symbols, shared, _align(local, 16))
