@@ -8,8 +8,11 @@ import click
 @click.command()
 @click.argument("what", metavar="SEED_OR_FILE")
 @click.option("--replays", type=click.Path(), help="Folder of replays.  [default: .gpuemu/replays]")
-def reproduce(what: str, replays: str | None) -> int:
+@click.option("--recorded-only", is_flag=True, help="Do not run the case from its source as it is now.")
+def reproduce(what: str, replays: str | None, recorded_only: bool) -> int:
     """Execute a replay again: its PTX on its inputs. Needs neither Triton nor the kernel's source.
+
+    Where the source is in this repository, the same case is then run from it, to say whether it passes now.
 
     SEED_OR_FILE is the seed that `gpuemu ci` printed, a replay's folder, or its case.json.
 
@@ -22,10 +25,11 @@ def reproduce(what: str, replays: str | None) -> int:
     from gpuemu.render import UNCHECKED, render_error
     from gpuemu.replay.read import find_replays, read_replay
     from gpuemu.replay.reproduce import execute
+    from gpuemu.replay.source import run_source
     from ptx.errors import InvalidInput
 
+    root = find_root(Path.cwd())
     if replays is None:
-        root = find_root(Path.cwd())
         replays = load_config(Path.cwd(), root).replays or ".gpuemu/replays"
     try:
         folders = find_replays(what, Path(replays))
@@ -35,5 +39,7 @@ def reproduce(what: str, replays: str | None) -> int:
     except InvalidInput as error:
         render_error(error)
         return UNCHECKED
+    if outcome.exit_code == 1 and not recorded_only:
+        outcome.source = run_source(outcome.record, root)
     click.echo(outcome.words(), nl=False)
     return outcome.exit_code

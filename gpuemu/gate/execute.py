@@ -167,12 +167,12 @@ def byte_problems(arguments: Mapping[str, Argument]) -> list[Problem]:
             where = np.unravel_index(at // argument.base.itemsize, argument.base.shape)
             index = tuple(int(i) for i in where)
             problems.append(
-                Problem(kind="modified input", message=f"input {name} was written to", array=name, index=index)
+                Problem(kind="modified-input", message=f"input {name} was written to", array=name, index=index)
             )
         elif argument.role == "output" and argument.gap_touched():
             problems.append(
                 Problem(
-                    kind="wrote between rows",
+                    kind="wrote-between-rows",
                     message=f"bytes between the rows of output {name} were written: a store is not masked",
                     array=name,
                     index=first_gap_write(argument),

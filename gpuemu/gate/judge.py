@@ -119,8 +119,8 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
     rank = np.where(poison, np.inf, np.where(class_wrong, 1e300, np.where(measured, np.minimum(ratio, 1e299), 1e300)))
     flat = int(np.argmax(np.where(wrong, rank, -1.0)))
     place = tuple(int(i) for i in np.unravel_index(flat, got.shape))
-    kind = "unwritten" if poison[place] else "non-finite" if class_wrong[place] else "wrong value"
-    plain = kind == "wrong value"
+    kind = "unwritten" if poison[place] else "non-finite" if class_wrong[place] else "wrong-value"
+    plain = kind == "wrong-value"
     return Comparison(
         **common,
         kind=kind,

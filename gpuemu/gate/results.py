@@ -21,7 +21,7 @@ Verdict = Literal["pass", "borderline", "finding", "unchecked"]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing wrong in one case. `kind`: 'wrong value', 'non-finite', 'unwritten', 'modified input', 'wrote between
+    """One thing wrong in one case. `kind`: 'wrong-value', 'non-finite', 'unwritten', 'modified-input', 'wrote-between-
     rows', or the kind of an engine finding. `file` (absolute) and `line`: the source line it points at."""
 
     kind: str
@@ -102,7 +102,7 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
         return 0
 
 
-VALUE_KINDS = ("wrong value", "non-finite", "unwritten")
+VALUE_KINDS = ("wrong-value", "non-finite", "unwritten")
 """Kinds that are one bug when they meet on one line: a wrong number is a NaN for other inputs."""
 
 

@@ -3,6 +3,7 @@
 Byte equality is the first question (same inputs, PTX and outputs on any machine), the verdict the second:
 
     bytes identical, still wrong        reproduced       exit 1
+    the same, but the kernel's source as it is in this checkout passes     passes now     exit 0
     bytes identical, nothing wrong now  passes now       exit 0   (the judge or a check changed)
     bytes differ, or the replay was altered, or it cannot run     exit 3, with what differs
 """
@@ -19,6 +20,7 @@ from gpuemu.gate.dtypes import FORMATS, numpy_dtype
 from gpuemu.gate.judge import compare
 from gpuemu.replay.format import Argument, ArrayArgument, OutputRecord, ReplayRecord
 from gpuemu.replay.read import Replay
+from gpuemu.replay.source import SourceRun
 from ptx.errors import GpuemuError, InvalidInput
 
 
@@ -33,12 +35,18 @@ class Outcome:
     differences: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     compared: int = 0
+    source: SourceRun | None = None
 
     @property
     def exit_code(self) -> int:
         if self.altered or self.cannot_run or self.differences:
             return 3
-        return 1 if self.problems else 0
+        return 1 if self.problems and not self.source_passes else 0
+
+    @property
+    def source_passes(self) -> bool:
+        """Whether the case was run from source too, and passed."""
+        return self.source is not None and self.source.verdict in ("pass", "borderline")
 
     def words(self) -> str:
         """The report: what was executed, whether the bytes are the same, whether it still fails."""
@@ -58,12 +66,14 @@ class Outcome:
             lines.append(f"  bytes identical: {self.compared} bytes in {len(record.buffers)} buffers")
         lines += [f"  {p}" for p in self.problems] or ["  nothing is wrong with the outputs"]
         lines += [f"  recorded: {p.file}:{p.line} {p.kind}" for p in record.problems if p.file]
+        if self.source is not None:
+            lines.append(f"  {self.source.words}")
         if self.altered:
             verdict = "not the recorded case: the replay was altered"
         elif self.differences:
             verdict = "bytes differ: this machine or version does not compute what was recorded"
         else:
-            verdict = "reproduced" if self.problems else "passes now"
+            verdict = "reproduced" if self.exit_code else "passes now"
         return "\n".join([*lines, verdict]) + "\n"
 
 
@@ -157,10 +167,9 @@ def dtype_of(name: str) -> np.dtype[Any]:
         import ml_dtypes
 
         kind = getattr(ml_dtypes, name, None) if name.isidentifier() else None
-        try:
-            return np.dtype(kind)
-        except TypeError:
+        if not isinstance(kind, type) or not issubclass(kind, np.generic):
             raise InvalidInput(f"the replay has an unknown dtype '{name}'") from None
+        return np.dtype(kind)
 
 
 def judge_outputs(replay: Replay, memory: list[NDArray[np.uint8]]) -> list[str]:

@@ -26,7 +26,7 @@ _VALUE_HELP = (
 WRONG_VALUE = Rule("gpuemu/wrong-value", "A result lies outside its error bound", _VALUE_HELP)
 
 _RULES: dict[str, Rule] = {
-    "wrong value": WRONG_VALUE,
+    "wrong-value": WRONG_VALUE,
     "non-finite": Rule(
         "gpuemu/wrong-value-class",
         "A result is NaN or infinite where the reference is not, or the reverse",
@@ -38,12 +38,12 @@ _RULES: dict[str, Rule] = {
         "Outputs are filled with 0xFF bytes before the launch and this element still holds them. Look at the store's "
         "mask and at the grid.",
     ),
-    "modified input": Rule(
+    "modified-input": Rule(
         "gpuemu/modified-input",
         "An input is written to",
         "The bytes of an input differ after the launch. Look at the pointers that the store at this line uses.",
     ),
-    "wrote between rows": Rule(
+    "wrote-between-rows": Rule(
         "gpuemu/wrote-between-rows",
         "A store writes beyond the end of a row",
         "The output was a view with gaps between its rows, and a gap was written. Look at the mask of the store.",

@@ -91,7 +91,7 @@ def test_dot_bound_sees_a_dropped_tile_and_a_double_count():
     bound = np.broadcast_to(bounds.dot("a", "b")(run_of({"a": a, "b": b}, {"c": exact}, "bfloat16")), exact.shape)
     form = FORMATS["bfloat16"]
     for wrong in (a[:, 32:] @ b[32:], exact + a[:, :1] @ b[:1]):
-        assert compare("c", to_storage(quantise(wrong, form), form), "bfloat16", exact, bound).kind == "wrong value"
+        assert compare("c", to_storage(quantise(wrong, form), form), "bfloat16", exact, bound).kind == "wrong-value"
 
 
 def test_exact_integers_leave_no_room():

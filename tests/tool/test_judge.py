@@ -20,7 +20,7 @@ def judge(got, exact, bound=0.0, dtype="float16"):
     [
         (1.0, 1.0, 0.0, None),
         (1.0, 1.0 + 2.0**-11, 0.0, None),  # half an ulp: the rounding itself
-        (1.0 + 2.0**-10, 1.0, 0.0, "wrong value"),  # one ulp
+        (1.0 + 2.0**-10, 1.0, 0.0, "wrong-value"),  # one ulp
         (1.0 + 2.0**-10, 1.0, 2.0**-11, None),
         (NAN, NAN, 0.0, None),
         (1.0, NAN, 0.0, "non-finite"),
@@ -36,7 +36,7 @@ def judge(got, exact, bound=0.0, dtype="float16"):
         (-INF, 65520.0, 1.0, "non-finite"),
         (INF, 1.0, 1.0, "non-finite"),
         (0.0, -0.0, 0.0, None),
-        (2.0**-24, 0.0, 0.0, "wrong value"),
+        (2.0**-24, 0.0, 0.0, "wrong-value"),
     ],
 )
 def test_one_element(got, exact, bound, kind):
@@ -59,12 +59,12 @@ def test_borderline_is_not_a_finding():
     bound = 2.0**-10 - 2.0**-11 - 2.0**-35  # half ulp + bound just below one ulp
     result = judge(1.0 + 2.0**-10, exact, bound)
     assert result.kind is None and result.borderline == 1
-    assert judge(1.0 + 2.0**-10, exact, bound * (1 - 4 * MARGIN)).kind == "wrong value"
+    assert judge(1.0 + 2.0**-10, exact, bound * (1 - 4 * MARGIN)).kind == "wrong-value"
 
 
 def test_the_worst_element_is_shown_with_its_numbers():
     result = judge([[1.0, 1.5, 1.0], [1.25, 1.0, 9.0]], np.ones((2, 3)), 0.01)
-    assert (result.index, result.wrong, result.kind) == ((1, 2), 3, "wrong value")
+    assert (result.index, result.wrong, result.kind) == ((1, 2), 3, "wrong-value")
     assert result.error == 8.0 and 0.01 < result.allowed < 0.011
     assert "y[1, 2] is 9, expected 1" in result.words() and "3 of 6 elements" in result.words()
 

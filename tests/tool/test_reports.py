@@ -22,7 +22,7 @@ def case(index=0, op="softmax", dtype="float32", n=5):
     )  # fmt: skip
 
 
-def finding(root, index=0, line=3, kind="wrong value", **given):
+def finding(root, index=0, line=3, kind="wrong-value", **given):
     problem = Problem(
         kind=kind, message=f"y[{index}] is 2, expected 1", file=f"{root}/kernels/a b.py", line=line, array="y",
         index=(index,), error=1.0, allowed=0.5,
@@ -105,8 +105,8 @@ def test_lines_and_classes_make_different_bugs(root):
     )
     bugs = sweep(root, *cases).bugs
     assert [(b.op, b.line, b.kind) for b in bugs] == [
-        ("softmax", 3, "wrong value"), ("softmax", 4, "wrong value"), ("softmax", 3, "out of bounds"),
-        ("b", 3, "wrong value"),
+        ("softmax", 3, "wrong-value"), ("softmax", 4, "wrong-value"), ("softmax", 3, "out of bounds"),
+        ("b", 3, "wrong-value"),
     ]  # fmt: skip
     assert rule_of("out of bounds").id == "gpuemu/out-of-bounds"
 

@@ -38,7 +38,7 @@ def test_a_wrong_op_is_found_grouped_and_kept(folder):
     result = run(folder)
     assert result.exit_code == 1 and len(result.bugs) == 1
     bug = result.bugs[0]
-    assert bug.file.endswith("bad.py") and bug.kind == "wrong value" and len(bug.cases) > 20
+    assert bug.file.endswith("bad.py") and bug.kind == "wrong-value" and len(bug.cases) > 20
     kept = {p.parent.name for p in (folder / ".gpuemu/replays").glob("*/case.json")}
     assert kept == {c.replay for c in result.of("finding")}
     text = text_report(result)
@@ -118,7 +118,7 @@ def test_unsupported_is_unchecked_with_its_reason(folder, monkeypatch):
     [
         ("run(lambda x, y: None, (1,), x, y)", "unwritten", (0,)),
         ("run(lambda x, y: y[:3].__setitem__(slice(None), x[:3]), (1,), x, y)", "unwritten", (3,)),
-        ("run(lambda x, y: (copy(x, y), x.fill(7)), (1,), x, y)", "modified input", (0,)),
+        ("run(lambda x, y: (copy(x, y), x.fill(7)), (1,), x, y)", "modified-input", (0,)),
         ("run(lambda x, y: y.__setitem__(slice(None), x + np.inf), (1,), x, y)", "non-finite", (0,)),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_store_between_rows_is_found(folder):
         dims='{"M": (2,), "N": (4,)}', inputs='{"x": Input("M N")}', outputs='{"y": Output("M N", padded=True)}',
     )  # fmt: skip
     kinds = {c.case.padded: [p.kind for p in c.problems] for seed in range(4) for c in run(folder, seed=seed).cases}
-    assert kinds == {True: ["wrote between rows"], False: []}
+    assert kinds == {True: ["wrote-between-rows"], False: []}
 
 
 def test_an_undetermined_launcher_is_unchecked(folder):
