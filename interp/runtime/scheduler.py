@@ -37,8 +37,16 @@ finished), RESIDENT (most CTAs resident at once), WRITTEN_* (last write to the w
 _STATE, _LIVE, _ARRIVED, _EXPECTED = (8 * CTX[n] for n in ("STATE", "LIVE", "ARRIVED", "EXPECTED"))
 _FUEL, _NWARPS, _WARPS, _STRIDE = (8 * CTX[n] for n in ("FUEL", "NWARPS", "WARPS", "WARP_STRIDE"))
 _NREGIONS = 8 * CTX["NREGIONS"]
-_W_ID, _W_LIVE, _W_STATUS, _W_TID = (8 * WARP[n] for n in ("ID", "LIVE", "STATUS", "TID"))
+_W_ID, _W_LIVE, _W_STATUS, _W_TID, _W_ASYNC = (8 * WARP[n] for n in ("ID", "LIVE", "STATUS", "TID", "ASYNC"))
 _PENDING = 8 * WARP_WORDS
+_C_ASYNC, _C_ASYNC_STRIDE, _C_CTAID, _C_LINEAR, _C_LOCAL = (8 * CTX[n] for n in ("ASYNC", "ASYNC_STRIDE", "CTAID", "LINEAR", "LOCAL"))
+_C_NTHREADS, _C_NTID, _C_SHARED, _C_SHARED_SIZE, _C_WATCH_CTA = (8 * CTX[n] for n in ("NTHREADS", "NTID", "SHARED", "SHARED_SIZE", "WATCH_CTA"))
+_C_WATCH_SITE = 8 * CTX["WATCH_SITE"]
+_J_ASYNC_AT, _J_CTAS, _J_CTX_BYTES, _J_DONE, _J_FUEL = (8 * JOB[n] for n in ("ASYNC_AT", "CTAS", "CTX_BYTES", "DONE", "FUEL"))
+_J_FUEL_SLICE, _J_LOCAL_AT, _J_NCTAS, _J_NSLOTS, _J_NZEROED = (8 * JOB[n] for n in ("FUEL_SLICE", "LOCAL_AT", "NCTAS", "NSLOTS", "NZEROED"))
+_J_RESIDENT, _J_RUN_WARP, _J_SHARED_AT, _J_SLOT, _J_SLOTS = (8 * JOB[n] for n in ("RESIDENT", "RUN_WARP", "SHARED_AT", "SLOT", "SLOTS"))
+_J_SLOT_BYTES, _J_TEMPLATE, _J_WARPS_AT, _J_WRITTEN_CTA, _J_WRITTEN_SITE = (8 * JOB[n] for n in ("SLOT_BYTES", "TEMPLATE", "WARPS_AT", "WRITTEN_CTA", "WRITTEN_SITE"))
+_J_ZEROED = 8 * JOB["ZEROED"]
 
 
 @intrinsic
@@ -73,26 +81,26 @@ def fill(address, count, word):
 @native
 def start_cta(job, ctx, slot, index):
     """Set up a slot for CTA number `index` of the list."""
-    template = get(job + 8 * JOB["TEMPLATE"])
-    for i in range(get(job + 8 * JOB["CTX_BYTES"]) >> 3):
+    template = get(job + _J_TEMPLATE)
+    for i in range(get(job + _J_CTX_BYTES) >> 3):
         put(ctx + 8 * i, get(template + 8 * i))
-    base = get(job + 8 * JOB["SLOTS"]) + slot * get(job + 8 * JOB["SLOT_BYTES"])
-    warps = base + get(job + 8 * JOB["WARPS_AT"])
+    base = get(job + _J_SLOTS) + slot * get(job + _J_SLOT_BYTES)
+    warps = base + get(job + _J_WARPS_AT)
     put(ctx + _WARPS, warps)
-    put(ctx + 8 * CTX["SHARED"], base + get(job + 8 * JOB["SHARED_AT"]))
-    put(ctx + 8 * CTX["LOCAL"], base + get(job + 8 * JOB["LOCAL_AT"]))
-    put(ctx + 8 * CTX["ASYNC"], base + get(job + 8 * JOB["ASYNC_AT"]))
-    put(ctx + 8 * CTX["LINEAR"], index)
+    put(ctx + _C_SHARED, base + get(job + _J_SHARED_AT))
+    put(ctx + _C_LOCAL, base + get(job + _J_LOCAL_AT))
+    put(ctx + _C_ASYNC, base + get(job + _J_ASYNC_AT))
+    put(ctx + _C_LINEAR, index)
     for axis in range(3):
-        put(ctx + 8 * (CTX["CTAID"] + axis), get(get(job + 8 * JOB["CTAS"]) + 24 * index + 8 * axis))
+        put(ctx + _C_CTAID + 8 * axis, get(get(job + _J_CTAS) + 24 * index + 8 * axis))
     put(ctx + _STATE, L.CTA_RUNNING)
-    fill(get(ctx + 8 * CTX["SHARED"]), (get(ctx + 8 * CTX["SHARED_SIZE"]) + 7) >> 3, -1)
-    nx, ny = get(ctx + 8 * CTX["NTID"]), get(ctx + 8 * CTX["NTID"] + 8)
-    threads = get(ctx + 8 * CTX["NTHREADS"])
+    fill(get(ctx + _C_SHARED), (get(ctx + _C_SHARED_SIZE) + 7) >> 3, -1)
+    nx, ny = get(ctx + _C_NTID), get(ctx + _C_NTID + 8)
+    threads = get(ctx + _C_NTHREADS)
     regions = get(ctx + _NREGIONS)
     for w in range(get(ctx + _NWARPS)):
         warp = warps + w * get(ctx + _STRIDE)
-        fill(warp, WARP["TID"], 0)
+        fill(warp, _W_TID >> 3, 0)
         put(warp + _W_ID, w)
         live = np.int64(0)
         for lane in range(32):
@@ -106,14 +114,14 @@ def start_cta(job, ctx, slot, index):
         for i in range(3 * regions):
             store_u32(warp + _PENDING + 4 * i, np.uint32(0))
         store_u32(warp + _PENDING, np.uint32(live))
-        zeroed = get(job + 8 * JOB["ZEROED"])
-        for i in range(get(job + 8 * JOB["NZEROED"])):
+        zeroed = get(job + _J_ZEROED)
+        for i in range(get(job + _J_NZEROED)):
             at = warp + get(zeroed + 16 * i)
             for b in range(get(zeroed + 16 * i + 8) >> 2):
                 store_u32(at + 4 * b, np.uint32(0))
-        queue = get(ctx + 8 * CTX["ASYNC"]) + w * get(ctx + 8 * CTX["ASYNC_STRIDE"])
-        put(warp + 8 * WARP["ASYNC"], queue)
-        if get(ctx + 8 * CTX["ASYNC_STRIDE"]):
+        queue = get(ctx + _C_ASYNC) + w * get(ctx + _C_ASYNC_STRIDE)
+        put(warp + _W_ASYNC, queue)
+        if get(ctx + _C_ASYNC_STRIDE):
             fill(queue, 16, 0)
 
 
@@ -147,7 +155,7 @@ def release_barriers(ctx):
 @native
 def run_cta(job, ctx):
     """Run the warps of a CTA in turn until it ends, faults, blocks for good, or has nothing but warps out of fuel."""
-    function, slice_ = get(job + 8 * JOB["RUN_WARP"]), get(job + 8 * JOB["FUEL_SLICE"])
+    function, slice_ = get(job + _J_RUN_WARP), get(job + _J_FUEL_SLICE)
     while True:
         ran = tired = alive = False
         for w in range(get(ctx + _NWARPS)):
@@ -161,8 +169,8 @@ def run_cta(job, ctx):
             put(ctx + _FUEL, slice_)
             status = call_warp(function, ctx, warp)
             put(warp + _W_STATUS, status)
-            left = get(job + 8 * JOB["FUEL"]) - (slice_ - get(ctx + _FUEL))
-            put(job + 8 * JOB["FUEL"], left)
+            left = get(job + _J_FUEL) - (slice_ - get(ctx + _FUEL))
+            put(job + _J_FUEL, left)
             if status == L.STATUS_FAULT:
                 return np.int64(L.CTA_FAULT)
             if left <= 0:
@@ -181,8 +189,8 @@ def run_cta(job, ctx):
 @symbol("run_grid", "int64(int64)")
 def run_grid(job):
     """Run every CTA of the job's list; CTA_DONE, or the state of the CTA that ended the launch."""
-    slots, size, count = get(job + 8 * JOB["SLOTS"]), get(job + 8 * JOB["SLOT_BYTES"]), get(job + 8 * JOB["NCTAS"])
-    most = get(job + 8 * JOB["NSLOTS"])
+    slots, size, count = get(job + _J_SLOTS), get(job + _J_SLOT_BYTES), get(job + _J_NCTAS)
+    most = get(job + _J_NSLOTS)
     started = np.int64(0)
     window = np.int64(1)
     while True:
@@ -197,15 +205,15 @@ def run_grid(job):
                     started += 1
                 state = run_cta(job, ctx)
                 put(ctx + _STATE, state)
-                if get(ctx + 8 * CTX["WATCH_SITE"]) >= 0:
-                    put(job + 8 * JOB["WRITTEN_SITE"], get(ctx + 8 * CTX["WATCH_SITE"]))
-                    put(job + 8 * JOB["WRITTEN_CTA"], get(ctx + 8 * CTX["WATCH_CTA"]))
-                    put(ctx + 8 * CTX["WATCH_SITE"], -1)
+                if get(ctx + _C_WATCH_SITE) >= 0:
+                    put(job + _J_WRITTEN_SITE, get(ctx + _C_WATCH_SITE))
+                    put(job + _J_WRITTEN_CTA, get(ctx + _C_WATCH_CTA))
+                    put(ctx + _C_WATCH_SITE, -1)
                 if state == L.CTA_DONE:
-                    put(job + 8 * JOB["DONE"], get(job + 8 * JOB["DONE"]) + 1)
+                    put(job + _J_DONE, get(job + _J_DONE) + 1)
                     continue
                 if state != L.CTA_RUNNING:
-                    put(job + 8 * JOB["SLOT"], slot)
+                    put(job + _J_SLOT, slot)
                     return state
                 busy = True
                 break
@@ -213,4 +221,4 @@ def run_grid(job):
             return np.int64(L.CTA_DONE)
         if started < count and window < most:
             window += 1
-            put(job + 8 * JOB["RESIDENT"], window)
+            put(job + _J_RESIDENT, window)
