@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from interp.engine.control import emit_dispatcher
@@ -22,7 +22,7 @@ from interp.engine.plan import Plan, Region, Step
 from interp.kits.llvm import LlvmKit, Value
 from interp.runtime.layout import CTX
 from ptx import ir
-from ptx.errors import InvalidInput
+from ptx.errors import GpuemuError, InvalidInput
 from ptx.isa import Effect, Form, OperandSpec, place
 from ptx.types import is_signed, width
 
@@ -97,7 +97,10 @@ class _RegionEmitter:
             kit.mask = kit.emit(f"and i32 %mask, {bits}")
             if self.options.counters:
                 self._count_lanes(step.site)
-        meaning = form.op.meaning(kit, **form.mods)
+        try:
+            meaning = form.op.meaning(kit, **form.mods)
+        except GpuemuError as error:  # what a meaning cannot say: where
+            raise type(error)(tuple(replace(d, where=d.where or place(inst)) for d in error.diagnostics)) from None
         pairs = form.bind(inst)
         sources = [self._source(form, spec, o, inst) for spec, o in pairs if self._is_source(form, spec)]
         outcome = meaning(*sources)

@@ -122,38 +122,57 @@ def row_by_model(
 
 
 @native
+def mma_tiles(
+    out: int, a: int, b: int, c: int, tiles: int, groups: int, kind_a: int, kind_b: int,
+    block: int, fraction: int, floor: int, out_kind: int, out_fraction: int,
+) -> None:
+    """One A (16 rows) against `tiles` times eight columns: the part of one warp in `wgmma` m64nNk*, N = 8 * tiles.
+
+    Arguments as `mma`; tile t has its B at b + t * groups * 128 and its accumulator at c (out) + t * 512 (f16: 256).
+    """
+    values_a = stack_scratch(2048)
+    exponents_a = stack_scratch(2048)
+    values_b = stack_scratch(1024)
+    exponents_b = stack_scratch(1024)
+    seen_a = decode_rows(kind_a, a, groups, values_a, exponents_a)
+    k = groups * 16 // element_bytes(kind_a)
+    stride = 256 if out_kind == F16 else 512
+    for _tile in range(tiles):
+        seen = seen_a | decode_columns(kind_b, b, groups, values_b, exponents_b)
+        if seen & 2:
+            left = 0xFFFF
+        elif out_kind == F16:
+            left = _f16_moderate(
+                out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
+            )
+        elif seen & 1:
+            left = _f32_wide(
+                out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
+            )
+        else:
+            left = _f32_moderate(
+                out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
+            )
+        if left:
+            for row in range(16):
+                if left >> row & 1:
+                    row_by_model(
+                        out, a, b, c, row, groups, kind_a, kind_b, block, fraction, floor, out_kind, out_fraction
+                    )
+        out += stride
+        c += stride
+        b += groups * 128
+
+
+@native
 def mma(
     out: int, a: int, b: int, c: int, groups: int, kind_a: int, kind_b: int,
     block: int, fraction: int, floor: int, out_kind: int, out_fraction: int,
 ) -> None:
     """m16n8 matrix multiply-accumulate of one warp, any float kinds.
 
-    groups: 16-byte groups of k, i.e. registers of B (A has twice as many); at most 2 for 8-bit kinds, else 4. kind_a, kind_b:
-    `model.F16` ... of equal size. out_kind: `model.F16` or `model.F32`, of c and out. block, fraction, floor, out_fraction: L, F, e0
-    and the result's fraction bits (`table.py`).
+    groups: 16-byte groups of k, i.e. registers of B (A has twice as many); 1 or 2. kind_a, kind_b: `model.F16` ... of equal size.
+    out_kind: `model.F16` or `model.F32`, of c and out. block, fraction, floor, out_fraction: L, F, e0 and the result's
+    fraction bits (`table.py`).
     """
-    values_a = stack_scratch(2048)
-    exponents_a = stack_scratch(2048)
-    values_b = stack_scratch(1024)
-    exponents_b = stack_scratch(1024)
-    seen = decode_rows(kind_a, a, groups, values_a, exponents_a)
-    seen |= decode_columns(kind_b, b, groups, values_b, exponents_b)
-    k = groups * 16 // element_bytes(kind_a)
-    if seen & 2:
-        left = 0xFFFF
-    elif out_kind == F16:
-        left = _f16_moderate(
-            out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
-        )
-    elif seen & 1:
-        left = _f32_wide(out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction)
-    else:
-        left = _f32_moderate(
-            out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
-        )
-    if left:
-        for row in range(16):
-            if left >> row & 1:
-                row_by_model(
-                    out, a, b, c, row, groups, kind_a, kind_b, block, fraction, floor, out_kind, out_fraction
-                )
+    mma_tiles(out, a, b, c, 1, groups, kind_a, kind_b, block, fraction, floor, out_kind, out_fraction)
