@@ -16,6 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gpuemu.gate.cases import Case
+from gpuemu.replay.launches import memory_of
 from ptx.errors import InvalidInput
 
 
@@ -27,6 +28,9 @@ class Run:
     engine: str = "compiled"
     results: list[Any] = field(default_factory=list)
     kernels: list[Any] = field(default_factory=list)
+    log: Any = None
+    after: list[tuple[bytes, ...]] = field(default_factory=list)
+    """With a log: what each launch of it left in memory, taken before the launcher goes on."""
 
     def __call__(self, kernel: Any, grid: Any, *args: Any, **options: Any) -> Any:
         import gpuemu
@@ -42,6 +46,8 @@ class Run:
             kernel, grid, *args, target=self.case.target, device=self.case.device, engine=self.engine, **options
         )
         self.results.append(result)
+        if self.log is not None:
+            self.after += [memory_of(launch) for launch in self.log.launches[len(self.after) :]]
         return result
 
 

@@ -101,8 +101,8 @@ class CaseRunner:
         from gpuemu.replay.write import write_replay
 
         again = make_arguments(op, case)
-        run = Run(case, self._settings.engine)
         with recording() as log:
+            run = Run(case, self._settings.engine, log=log)
             launch(op, case, again, run)
         for name, argument in first.items():
             if argument.base.tobytes() != again[name].base.tobytes():
@@ -111,8 +111,9 @@ class CaseRunner:
         replay = None
         if self._settings.replays is not None:
             replay = write_replay(
-                Path(self._settings.replays), root=Path(self._settings.root), case=case, log=log, arguments=again,
-                exact=exact, bounds=bounds, problems=tuple(placed), model=common["model"],
+                Path(self._settings.replays), root=Path(self._settings.root), case=case, launches=log.launches,
+                after=run.after, arguments=again, exact=exact, bounds=bounds, problems=tuple(placed),
+                model=common["model"],
             )  # fmt: skip
         return CaseResult(**common, verdict="finding", problems=tuple(placed), replay=replay)
 

@@ -26,20 +26,23 @@ FORMAT = 1
 
 
 class ArrayArgument(msgspec.Struct, frozen=True, tag="array", forbid_unknown_fields=True):
-    """A pointer into buffer number `buffer`, `offset` bytes from its start; the array seen there has this layout."""
+    """A pointer into buffer number `buffer` (None: an empty array), `offset` bytes from its start, and the layout of
+    the array that the launch got."""
 
-    buffer: int
+    name: str
+    buffer: int | None
     offset: int
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    name: str | None = None
+    writable: bool
 
 
 class ScalarArgument(msgspec.Struct, frozen=True, tag="scalar", forbid_unknown_fields=True):
-    """A scalar. `kind` 'int': decimal digits; 'float': `float.hex` text; a dtype's name: its bytes, little-endian, in
-    hexadecimal. So NaN, infinities and every bit survive JSON."""
+    """A scalar. `kind` 'int': decimal digits; 'float': `float.hex` text; 'bytes' (a by-value parameter): hexadecimal;
+    a dtype's name: its bytes, little-endian, in hexadecimal. So NaN, infinities and every bit survive JSON."""
 
+    name: str
     kind: str
     value: str
 
@@ -48,14 +51,11 @@ Argument = ArrayArgument | ScalarArgument
 
 
 class Buffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One buffer. `device`: its device address if the launch fixed it. `before`, `after`: file names (after: None =
-    not changed)."""
+    """One buffer. `before`, `after`: file names (after: None = not changed)."""
 
-    name: str | None
     nbytes: int
     before: str
     after: str | None = None
-    device: int | None = None
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +67,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     device: str | None
     fmad: str | None
     engine: str
+    fuel: int | None
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared: int

@@ -92,12 +92,21 @@ def execute(replay: Replay) -> Outcome:
         outcome.compared += buffer.nbytes
         different = np.flatnonzero(wanted != memory[number])
         if different.size:
-            name = buffer.name or f"buffer {number}"
+            name = buffer_name(record, number)
             outcome.differences.append(f"{name}: {different.size} of {buffer.nbytes} bytes, first at {different[0]}")
     for result in results:
         outcome.problems += [f"{f.kind}: {f.message}" for f in result.findings]
     outcome.problems += judge_outputs(replay, memory)
     return outcome
+
+
+def buffer_name(record: ReplayRecord, number: int) -> str:
+    """What the kernel calls a buffer: the name of the first argument that lies in it."""
+    for launch in record.launches:
+        for given in launch.arguments:
+            if isinstance(given, ArrayArgument) and given.buffer == number:
+                return given.name
+    return f"buffer {number}"
 
 
 def load_buffer(replay: Replay, name: str, nbytes: int) -> NDArray[np.uint8]:
@@ -125,6 +134,7 @@ def run_launches(replay: Replay, memory: list[NDArray[np.uint8]]) -> list[Any]:
             modules[key][launch.entry].launch(
                 grid=launch.grid, block=launch.block, args=[argument(a, memory) for a in launch.arguments],
                 shared=launch.shared, ctas=launch.ctas, engine=launch.engine,
+                fuel=launch.fuel, names=[a.name for a in launch.arguments],
             )
         )  # fmt: skip
     return results
@@ -133,10 +143,16 @@ def run_launches(replay: Replay, memory: list[NDArray[np.uint8]]) -> list[Any]:
 def argument(given: Argument, memory: list[NDArray[np.uint8]]) -> Any:
     """A launch argument from its record: a view of a buffer, or a scalar."""
     if isinstance(given, ArrayArgument):
-        return view(memory, given.buffer, given.offset, given.dtype, given.shape, given.strides)
+        if given.buffer is None:
+            return np.empty(given.shape, dtype_of(given.dtype))
+        array = view(memory, given.buffer, given.offset, given.dtype, given.shape, given.strides)
+        array.flags.writeable = given.writable
+        return array
     try:
         if given.kind == "int":
             return int(given.value)
+        if given.kind == "bytes":
+            return bytes.fromhex(given.value)
         if given.kind == "float":
             return float.fromhex(given.value)
         return np.frombuffer(bytes.fromhex(given.value), dtype_of(given.kind))[0]

@@ -32,7 +32,8 @@ def write_replay(
     *,
     root: Path,
     case: Case,
-    log: Any,
+    launches: list[Any],
+    after: list[tuple[bytes, ...]],
     arguments: Mapping[str, CaseArgument],
     exact: Mapping[str, F64],
     bounds: Mapping[str, F64],
@@ -41,9 +42,9 @@ def write_replay(
 ) -> str:
     """Write the replay under `folder`; returns its id (the name of the new folder). Raises OSError."""
     files: dict[str, bytes] = {}
-    recorded = collect(log)
+    recorded = collect(launches, after)
     texts: dict[str, str] = {}
-    launches: list[Launch] = []
+    written: list[Launch] = []
     for number, launch in enumerate(recorded.launches):
         text = portable_ptx(launch.ptx, root)
         if text not in texts:
@@ -54,23 +55,20 @@ def write_replay(
             name = f"sets/{number}-{buffer}.npy"
             files[name] = npy_bytes(np.frombuffer(data, np.uint8))
             sets.append((buffer, name))
-        launches.append(
+        written.append(
             Launch(
                 ptx=texts[text], entry=launch.entry, target=launch.target, device=launch.device, fmad=launch.fmad,
-                engine=launch.engine, grid=launch.grid, block=launch.block, shared=launch.shared, ctas=launch.ctas,
-                arguments=launch.arguments, sets=tuple(sets),
+                engine=launch.engine, fuel=launch.fuel, grid=launch.grid, block=launch.block, shared=launch.shared,
+                ctas=launch.ctas, arguments=launch.arguments, sets=tuple(sets),
             )
         )  # fmt: skip
     buffers: list[Buffer] = []
     for number, kept in enumerate(recorded.buffers):
-        before, after = f"arrays/{number}.npy", f"after/{number}.npy"
-        files[before] = npy_bytes(np.frombuffer(kept.before, np.uint8))
-        changed = kept.after != kept.before
-        if changed:
-            files[after] = npy_bytes(np.frombuffer(kept.after, np.uint8))
-        buffers.append(
-            Buffer(kept.name, len(kept.before), before, after if changed else None, kept.device)
-        )  # fmt: skip
+        name, changed = f"arrays/{number}.npy", f"after/{number}.npy"
+        files[name] = npy_bytes(np.frombuffer(kept.before, np.uint8))
+        if kept.after != kept.before:
+            files[changed] = npy_bytes(np.frombuffer(kept.after, np.uint8))
+        buffers.append(Buffer(len(kept.before), name, changed if kept.after != kept.before else None))
     outputs = []
     for name, argument in arguments.items():
         if argument.role != "output":
@@ -87,10 +85,10 @@ def write_replay(
         )  # fmt: skip
     hashes = {k: sha256(v) for k, v in sorted(files.items())}
     portable_case = msgspec.structs.replace(case, file=portable_path(case.file, root), index=0)
-    identity = content_id(portable_case, tuple(launches), tuple(buffers), hashes)
+    identity = content_id(portable_case, tuple(written), tuple(buffers), hashes)
     record = ReplayRecord(
         format=FORMAT, id=identity, tool=f"gpuemu {tool_version()}", case=portable_case, model=model,
-        problems=tuple(_portable(p, root) for p in problems), buffers=tuple(buffers), launches=tuple(launches),
+        problems=tuple(_portable(p, root) for p in problems), buffers=tuple(buffers), launches=tuple(written),
         outputs=tuple(outputs), files=hashes,
     )  # fmt: skip
     files["case.json"] = msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
