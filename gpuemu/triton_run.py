@@ -42,6 +42,7 @@ class _Loaded:
     lowered: Lowered
     entry: Any
     converters: tuple[Callable[[Mapping[str, Any]], Any], ...]
+    names: tuple[str, ...]
 
 
 _memo: WeakKeyDictionary[Any, dict[Any, _Loaded]] = WeakKeyDictionary()
@@ -82,6 +83,8 @@ def run(
     bound = bind_arrays(function, args, keywords, target)
     loaded = _load(bound, device, fmad)
     grid3 = _grid(grid, bound)
+    if 0 in grid3:  # Triton's launcher does nothing, and so does this; the result says so
+        return _described(Result(None, (), ("empty grid: nothing ran",), loaded.lowered.ptx), loaded.lowered, notes)
     values = [convert(bound.values) for convert in loaded.converters]
     values += _scratch(loaded.lowered, grid3)
     result = loaded.entry.launch(
@@ -91,10 +94,9 @@ def run(
         shared=int(loaded.lowered.metadata["shared"]),
         ctas=ctas,
         engine=engine,
+        names=loaded.names,
     )
-    result.ttir = loaded.lowered.ttir
-    result.metadata = {**loaded.lowered.metadata, "notes": list(notes)}
-    return result
+    return _described(result, loaded.lowered, notes)
 
 
 def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], target: str | int) -> Binding:
@@ -117,7 +119,10 @@ def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any
         return as_scalar(value)
 
     converted = tuple(convert(a) for a in args)
-    named = {name: convert(value) for name, value in keywords.items()}
+    # In the order of the parameters: the launch plans addresses in that order, too.
+    names = [name for name in function.arg_names if name in keywords]
+    named = {name: convert(keywords[name]) for name in names}
+    named.update((name, value) for name, value in keywords.items() if name not in named)  # compiler options
     for pointer, address in zip(pointers, plan_addresses(arrays), strict=True):
         pointer.address = address
     return specialise.bind(function, converted, named, toolchain.architecture(target))
@@ -131,10 +136,17 @@ def _load(bound: Binding, device: str | None, fmad: str | None) -> _Loaded:
         lowered = lower_call(bound)
         module = Module.from_ptx(lowered.ptx, device=device, fmad=fmad)
         converters = tuple(_converter(param, bound.kernel) for param in lowered.params)
-        loaded = _Loaded(lowered, module[lowered.entry], converters)
+        names = (*(p.name for p in lowered.params), "global scratch", "profile scratch")
+        loaded = _Loaded(lowered, module[lowered.entry], converters, names)
         if key is not None:
             table[key] = loaded
     return loaded
+
+
+def _described(result: Result, lowered: Lowered, notes: tuple[str, ...]) -> Result:
+    result.ttir = lowered.ttir
+    result.metadata = {**lowered.metadata, "notes": list(notes)}
+    return result
 
 
 def _converter(param: Param, kernel: Any) -> Callable[[Mapping[str, Any]], Any]:
@@ -171,6 +183,7 @@ def _converter(param: Param, kernel: Any) -> Callable[[Mapping[str, Any]], Any]:
 
 
 # What a value is as an argument of each Triton scalar type. A bool is a byte, 0 or 1; floats round to nearest even.
+# 16-bit floats are parameters of type `.b8[2]` in PTX: two bytes.
 _SCALARS: Mapping[str, Callable[[Any], Any]] = {
     "u1": lambda v: np.uint8(bool(v)),
     "i1": lambda v: np.uint8(bool(v)),
@@ -182,8 +195,8 @@ _SCALARS: Mapping[str, Callable[[Any], Any]] = {
     "u16": np.uint16,
     "u32": np.uint32,
     "u64": np.uint64,
-    "fp16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
+    "fp16": lambda v: np.float16(v).tobytes(),
+    "bf16": lambda v: ml_dtypes.bfloat16(v).tobytes(),
     "fp32": np.float32,
     "f32": np.float32,
     "fp64": np.float64,
