@@ -292,7 +292,7 @@ class LlvmKit:
 
     def fma(self, n: int) -> Callable[[Value, Value, Value], Value]:
         if not self.has_fma:
-            return self._fma_by_double if n == 32 else self.lane("fma_f64")
+            return self._fma_by_double if n == 32 else self.lane("fma_directed_f64", 0)
         t, symbol = FVEC[n], f"@llvm.fma.v{LANES}f{n}"
 
         def fma(a: Value, b: Value, c: Value) -> Value:

@@ -17,7 +17,7 @@ from typing import Any
 
 from interp.formats.rounding import MODES
 from interp.kit import Kit
-from interp.ops.formats import canonical, flush32, widen16
+from interp.ops.formats import INFINITY, canonical, flush32, widen16
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
 from ptx.types import is_signed, width
@@ -28,7 +28,6 @@ FLOATS = (".f16", ".bf16", ".f32", ".f64")
 TO_INTEGRAL = (".rni", ".rzi", ".rmi", ".rpi")
 ROUNDINGS = (".rn", ".rz", ".rm", ".rp")
 ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000, "f64": 0x3FF0_0000_0000_0000}
-INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
 _TYPES = {"d": "dtype", "a": "atype"}
 
 

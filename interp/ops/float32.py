@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from interp.formats.rounding import MODES
 from interp.kit import CANONICAL_NAN, Kit
 from interp.ops.formats import flush32
 from interp.ops.table import isa
@@ -42,7 +43,7 @@ def finish(k: Kit, op: Any, ftz: bool, sat: bool) -> Any:
 def _arithmetic(k: Kit, name: str, rnd: str | None) -> Any:
     if rnd in (None, "rn"):
         return {"add": k.fadd, "sub": k.fsub, "mul": k.fmul, "fma": k.fma, "div": k.fdiv, "sqrt": k.fsqrt}[name](32)
-    return k.lane(f"{name}_{rnd}_f32")
+    return k.lane(f"{name}_directed_f32", MODES[rnd])
 
 
 @isa.op("add{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,

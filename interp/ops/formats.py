@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from interp.kit import CANONICAL_NAN, Kit
+from ptx.types import width
+
+INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
 
 
 def flush32(k: Kit) -> Any:
@@ -43,3 +46,56 @@ def canonical(k: Kit, n: int) -> Any:
     """Word with any NaN replaced by the canonical one."""
     isnan, select, nan = k.isnan(n), k.select(n), k.const(n, CANONICAL_NAN[n])
     return lambda a: select(isnan(a), nan, a)
+
+
+def flush16(k: Kit) -> Any:
+    """f16 word with a subnormal replaced by the zero of its sign (`.ftz`)."""
+    and_, eq, select = k.and_(16), k.eq(16), k.select(16)
+    exponent, sign, zero = k.const(16, 0x7C00), k.const(16, 0x8000), k.const(16, 0)
+    return lambda a: select(eq(and_(a, exponent), zero), and_(a, sign), a)
+
+
+def nan_test(k: Kit, type: str) -> Any:
+    """Whether a word of a float type is a NaN, by its bits."""
+    n = width(type)
+    and_, lt = k.and_(n), k.lt_u(n)
+    rest, inf = k.const(n, (1 << (n - 1)) - 1), k.const(n, INFINITY[type])
+    return lambda a: lt(inf, and_(a, rest))
+
+
+def each_half(k: Kit, op: Any) -> Any:
+    """`op` on the lower and on the upper 16 bits of 32-bit words."""
+    low, up, shr, shl, or_, sixteen = k.trunc(32, 16), k.zext(16, 32), k.shr_u(32), k.shl(32), k.or_(32), k.const(32, 16)
+
+    def both(*words: Any) -> Any:
+        lower = op(*(low(w) for w in words))
+        upper = op(*(low(shr(w, sixteen)) for w in words))
+        return or_(up(lower), shl(up(upper), sixteen))
+
+    return both
+
+
+def extreme(k: Kit, type: str, largest: bool, nan: bool, xorsign: bool = False) -> Any:
+    """min or max of a float type: -0 < +0; one NaN gives the other operand (with `nan`: NaN), two NaNs give the canonical NaN.
+
+    Compared as integers after mapping the sign-magnitude order to two's complement, which also orders the zeros. With `xorsign` the
+    magnitudes are compared, and a number gets the exclusive or of the signs."""
+    n = width(type)
+    isnan, select, lt, xor, shr, and_, or_ = nan_test(k, type), k.select(n), k.lt_s(n), k.xor(n), k.shr_s(n), k.and_(n), k.or_(n)
+    canon, last, rest, sign = k.const(n, CANONICAL_NAN[n]), k.const(n, n - 1), k.const(n, (1 << (n - 1)) - 1), k.const(n, 1 << (n - 1))
+
+    def key(a: Any) -> Any:
+        return xor(a, and_(shr(a, last), rest))
+
+    def choose(a: Any, b: Any) -> Any:
+        na, nb = isnan(a), isnan(b)
+        x, y = (and_(a, rest), and_(b, rest)) if xorsign else (a, b)
+        less = lt(x, y) if xorsign else lt(key(a), key(b))
+        out = select(less, y, x) if largest else select(less, x, y)
+        if nan:
+            out = select(na, canon, select(nb, canon, out))
+        else:
+            out = select(na, select(nb, canon, y), select(nb, x, out))
+        return select(isnan(out), canon, or_(out, and_(xor(a, b), sign))) if xorsign else out
+
+    return choose
