@@ -88,16 +88,22 @@ class LaunchRecord:
     def fmad(self) -> str | None:
         return self.module.fmad  # type: ignore[no-any-return]
 
+    def after(self) -> tuple[bytes, ...]:
+        """Bytes of each storage after the launch, from running it again on fresh memory."""
+        fresh = [np.frombuffer(s.before, np.uint8).copy() for s in self.storages]
+        self._launch(fresh, None)
+        return tuple(f.tobytes() for f in fresh)
+
     def repeat(self, watch: tuple[int, int] | None = None) -> Result:
         """Run it again on fresh memory. `watch`: (storage, byte offset) whose last writer is wanted."""
         fresh = [np.frombuffer(s.before, np.uint8).copy() for s in self.storages]
-        args = [self._fresh(a, fresh) if isinstance(a, ArrayArgument) else a.value for a in self.arguments]
-        address = None
-        if watch is not None:
-            address = self.storages[watch[0]].device + watch[1]
+        return self._launch(fresh, None if watch is None else self.storages[watch[0]].device + watch[1])
+
+    def _launch(self, memory: Sequence[np.ndarray[Any, Any]], watch: int | None) -> Result:
+        args = [self._fresh(a, memory) if isinstance(a, ArrayArgument) else a.value for a in self.arguments]
         return self.module[self.entry].launch(  # type: ignore[no-any-return]
             grid=self.grid, block=self.block, args=args, shared=self.shared, ctas=self.ctas, engine=self.engine,
-            fuel=self.fuel, watch=address, counters=False,
+            fuel=self.fuel, watch=watch, counters=False,
         )  # fmt: skip
 
     def _fresh(self, a: ArrayArgument, storages: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:

@@ -1,0 +1,108 @@
+"""Run exported launches on a real GPU and compare every byte: `python on_gpu.py DIR`. Needs numpy and a CUDA driver only.
+
+DIR holds one `.npz` a launch, written by `export.py`: the cubin, the parameter block with the places of its pointers, the
+memory before the launch, and the memory after it as the emulator left it. Prints one line a launch and writes `results.json`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Gpu:
+    """Just enough of the CUDA driver API."""
+
+    def __init__(self) -> None:
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        self.check(self.cuda.cuInit(0))
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self.check(self.cuda.cuDeviceGet(ctypes.byref(device), 0))
+        self.check(self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
+        self.check(self.cuda.cuCtxSetCurrent(context))
+        name = ctypes.create_string_buffer(100)
+        self.cuda.cuDeviceGetName(name, 100, device)
+        version = ctypes.c_int()
+        self.cuda.cuDriverGetVersion(ctypes.byref(version))
+        self.description = f"{name.value.decode()}, driver API {version.value}"
+
+    def check(self, code: int) -> None:
+        if code:
+            text = ctypes.c_char_p()
+            self.cuda.cuGetErrorString(code, ctypes.byref(text))
+            raise RuntimeError(f"CUDA error {code}: {text.value!r}")
+
+    def upload(self, data: np.ndarray[Any, Any]) -> int:
+        pointer = ctypes.c_uint64()
+        self.check(self.cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(max(data.nbytes, 16))))
+        self.check(self.cuda.cuMemcpyHtoD_v2(pointer, data.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(data.nbytes)))
+        return pointer.value
+
+    def download(self, pointer: int, size: int) -> np.ndarray[Any, Any]:
+        out = np.empty(size, np.uint8)
+        self.check(self.cuda.cuMemcpyDtoH_v2(out.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(pointer), ctypes.c_size_t(size)))
+        return out
+
+    def free(self, pointer: int) -> None:
+        self.check(self.cuda.cuMemFree_v2(ctypes.c_uint64(pointer)))
+
+    def launch(self, cubin: bytes, entry: str, grid: list[int], block: list[int], shared: int, params: bytes) -> None:
+        module, function = ctypes.c_void_p(), ctypes.c_void_p()
+        self.check(self.cuda.cuModuleLoadData(ctypes.byref(module), cubin))
+        self.check(self.cuda.cuModuleGetFunction(ctypes.byref(function), module, entry.encode()))
+        if shared > 48 * 1024:
+            self.check(self.cuda.cuFuncSetAttribute(function, 8, shared))
+        block_ = ctypes.create_string_buffer(params, max(len(params), 1))
+        size = ctypes.c_size_t(len(params))
+        # CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END
+        extra = (ctypes.c_void_p * 5)(
+            1, ctypes.cast(block_, ctypes.c_void_p), 2, ctypes.cast(ctypes.byref(size), ctypes.c_void_p), 0
+        )
+        self.check(self.cuda.cuLaunchKernel(function, *grid, *block, shared, None, None, extra))
+        self.check(self.cuda.cuCtxSynchronize())
+        self.check(self.cuda.cuModuleUnload(module))
+
+
+def main(folder: Path) -> int:
+    gpu = Gpu()
+    results = {"gpu": gpu.description, "launches": {}}
+    for path in sorted(folder.glob("*.npz")):
+        case = np.load(path, allow_pickle=False)
+        meta = json.loads(str(case["meta"]))
+        try:
+            told = run(gpu, case, meta)
+        except Exception as error:  # noqa: BLE001  (one failing case must not hide the others)
+            told = {"error": str(error)}
+        results["launches"][path.stem] = told
+        print(path.stem, told, flush=True)
+    (folder / "results.json").write_text(json.dumps(results, indent=1))
+    return 0
+
+
+def run(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
+    befores = [case[f"before{i}"] for i in range(meta["storages"])]
+    pointers = [gpu.upload(b) for b in befores]
+    params = bytearray(case["params"].tobytes())
+    for at, storage, offset in meta["pointers"]:
+        params[at : at + 8] = (pointers[storage] + offset).to_bytes(8, "little")
+    gpu.launch(case["cubin"].tobytes(), meta["entry"], meta["grid"], meta["block"], meta["shared"], bytes(params))
+    differing = changed = 0
+    first = None
+    for i, (pointer, before) in enumerate(zip(pointers, befores)):
+        got, want = gpu.download(pointer, before.nbytes), case[f"after{i}"]
+        bad = np.flatnonzero(got != want)
+        differing += len(bad)
+        changed += int((want != before).sum())
+        if len(bad) and first is None:
+            first = [i, int(bad[0]), int(got[bad[0]]), int(want[bad[0]])]
+        gpu.free(pointer)
+    return {"bytes_changed": changed, "bytes_differing": differing, "first": first}
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
