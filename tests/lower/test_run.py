@@ -146,10 +146,10 @@ def test_alignment_is_the_devices_not_the_hosts() -> None:
     texts = set()
     for shift in (0, 4, 8, 12):
         x = raw[shift : shift + 1024].view(np.float32)
-        texts.add(gpuemu.run(scale, 1, x, np.zeros(256, np.float32), 128, 2.0, **TARGET).ptx)
+        texts.add(gpuemu.run(scale, 1, x, np.zeros(256, np.float32), 128, 2.0, 1024, **TARGET).ptx)
     assert len(texts) == 1
     whole = np.zeros(256, np.float32)
-    assert gpuemu.run(scale, 1, whole, whole[1:], 128, 2.0, **TARGET).ptx not in texts
+    assert gpuemu.run(scale, 1, whole, whole[1:], 128, 2.0, 1024, **TARGET).ptx not in texts
 
 
 def test_addresses_follow_the_parameters_not_the_call() -> None:
