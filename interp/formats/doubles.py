@@ -1,7 +1,6 @@
 """Conversions between f64 and the other float formats, in every rounding mode. PTX ISA 9.0, `cvt`.
 
-Widening a NaN gives the device's canonical NaN of the width, as narrowing does (f32: 0x7FFFFFFF, 16-bit: 0x7FFF). For f32 to f64 see
-the function.
+Unlike other conversions these keep a NaN's sign and the top of its payload, and make it quiet (H200).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from interp.formats.rounding import exponent_of, round_pack, significand_of
-from interp.formats.small_floats import f16_to_f32
 from interp.runtime.raw import leading_bit, native
 
 Word = Any
@@ -22,7 +20,7 @@ F64_ABS = 0x7FFFFFFFFFFFFFFF
 
 @native
 def f64_to_f32(word: Word, mode: int) -> Word:
-    """cvt.{rn,rz,rm,rp}.f32.f64; a NaN keeps its sign and the top of its payload and becomes quiet (H200)."""
+    """cvt.{rn,rz,rm,rp}.f32.f64."""
     a, s = np.uint64(word) & np.uint64(F64_ABS), np.int64(np.uint64(word) >> np.uint64(63))
     w = round_pack(s, exponent_of(a, 53, -1022), significand_of(a, 53), 24, -126, 127, mode)
     w = np.uint64(0x7F800000) if a == np.uint64(F64_INF) else w
@@ -37,8 +35,9 @@ def f64_to_f16(word: Word, mode: int) -> Word:
     a, s = np.uint64(word) & np.uint64(F64_ABS), np.int64(np.uint64(word) >> np.uint64(63))
     w = round_pack(s, exponent_of(a, 53, -1022), significand_of(a, 53), 11, -14, 15, mode)
     w = np.uint64(0x7C00) if a == np.uint64(F64_INF) else w
-    w = w | np.uint64(s << 15)
-    return np.uint16(np.uint64(0x7FFF) if a > np.uint64(F64_INF) else w)
+    nan = np.uint64(0x7E00) | (a >> np.uint64(42)) & np.uint64(0x1FF)
+    w = nan if a > np.uint64(F64_INF) else w
+    return np.uint16(w | np.uint64(s << 15))
 
 
 @native
@@ -47,13 +46,14 @@ def f64_to_bf16(word: Word, mode: int) -> Word:
     a, s = np.uint64(word) & np.uint64(F64_ABS), np.int64(np.uint64(word) >> np.uint64(63))
     w = round_pack(s, exponent_of(a, 53, -1022), significand_of(a, 53), 8, -126, 127, mode)
     w = np.uint64(0x7F80) if a == np.uint64(F64_INF) else w
-    w = w | np.uint64(s << 15)
-    return np.uint16(np.uint64(0x7FFF) if a > np.uint64(F64_INF) else w)
+    nan = np.uint64(0x7FC0) | (a >> np.uint64(45)) & np.uint64(0x3F)
+    w = nan if a > np.uint64(F64_INF) else w
+    return np.uint16(w | np.uint64(s << 15))
 
 
 @native
 def f32_to_f64(word: Word) -> Word:
-    """cvt.f64.f32, exact; NaN keeps sign and payload and becomes quiet (F2F.F64.F32)."""
+    """cvt.f64.f32, exact."""
     x = np.uint64(word)
     a, s = x & np.uint64(0x7FFFFFFF), x >> np.uint64(31)
     n = leading_bit(a)
@@ -69,4 +69,13 @@ def f32_to_f64(word: Word) -> Word:
 @native
 def f16_to_f64(half: Word) -> Word:
     """cvt.f64.f16, exact."""
-    return f32_to_f64(f16_to_f32(half))
+    h = np.uint64(half)
+    a, s = h & np.uint64(0x7FFF), h >> np.uint64(15)
+    n = leading_bit(a)
+    shift = np.uint64(52 - n if a > np.uint64(0) else 0)
+    subnormal = (np.uint64(n + 999) << np.uint64(52)) + ((a << shift) & np.uint64(0xFFFFFFFFFFFFF))
+    subnormal = subnormal if a > np.uint64(0) else np.uint64(0)
+    w = (a << np.uint64(42)) + np.uint64(1008 << 52) if a >= np.uint64(0x400) else subnormal
+    w = (a << np.uint64(42)) | np.uint64(F64_INF) if a >= np.uint64(0x7C00) else w
+    w = w | np.uint64(1 << 51) if a > np.uint64(0x7C00) else w
+    return w | s << np.uint64(63)

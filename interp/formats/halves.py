@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from interp.formats.doubles import f32_to_f64, f64_to_bf16, f64_to_f16
+from interp.formats.doubles import f16_to_f64, f32_to_f64, f64_to_bf16, f64_to_f16
 from interp.formats.rounding import RN
 from interp.formats.small_floats import f16_to_f32, f32_to_f16
 from interp.runtime.raw import bits_from_f64, f32_add, f32_multiply, f64_from_bits, native, native_inline
@@ -22,6 +22,13 @@ from interp.runtime.raw import bits_from_f64, f32_add, f32_multiply, f64_from_bi
 Word = Any
 
 NAN = 0x7FFF
+
+
+@native_inline
+def _canonical(half: Word, inf: int) -> Word:
+    """A conversion from f64 keeps NaN payloads; arithmetic does not."""
+    h = np.int64(half)
+    return np.uint16(NAN if (h & 0x7FFF) > inf else h)
 
 
 @native
@@ -44,13 +51,13 @@ def f16_mul(a: Word, b: Word) -> Word:
 
 @native_inline
 def _wide_f16(half: Word) -> Word:
-    return f64_from_bits(f32_to_f64(f16_to_f32(half)))
+    return f64_from_bits(f16_to_f64(half))
 
 
 @native
 def f16_fma(a: Word, b: Word, c: Word) -> Word:
     """fma.rn.f16."""
-    return f64_to_f16(bits_from_f64(_wide_f16(a) * _wide_f16(b) + _wide_f16(c)), RN)
+    return _canonical(f64_to_f16(bits_from_f64(_wide_f16(a) * _wide_f16(b) + _wide_f16(c)), RN), 0x7C00)
 
 
 @native_inline
@@ -76,13 +83,13 @@ def _sum_to_odd(x: Word, y: Word) -> Word:
 @native
 def bf16_fma(a: Word, b: Word, c: Word) -> Word:
     """fma.rn.bf16; the product of two bf16 is exact in f64."""
-    return f64_to_bf16(_sum_to_odd(_wide_bf16(a) * _wide_bf16(b), _wide_bf16(c)), RN)
+    return _canonical(f64_to_bf16(_sum_to_odd(_wide_bf16(a) * _wide_bf16(b), _wide_bf16(c)), RN), 0x7F80)
 
 
 @native
 def bf16_add(a: Word, b: Word) -> Word:
     """add.rn.bf16."""
-    return f64_to_bf16(_sum_to_odd(_wide_bf16(a), _wide_bf16(b)), RN)
+    return _canonical(f64_to_bf16(_sum_to_odd(_wide_bf16(a), _wide_bf16(b)), RN), 0x7F80)
 
 
 @native
@@ -94,7 +101,7 @@ def bf16_sub(a: Word, b: Word) -> Word:
 @native
 def bf16_mul(a: Word, b: Word) -> Word:
     """mul.rn.bf16."""
-    return f64_to_bf16(bits_from_f64(_wide_bf16(a) * _wide_bf16(b)), RN)
+    return _canonical(f64_to_bf16(bits_from_f64(_wide_bf16(a) * _wide_bf16(b)), RN), 0x7F80)
 
 
 @native_inline

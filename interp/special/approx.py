@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from interp.formats.directed import f32_mul_ftz
+from interp.formats.rounding import RN
 from interp.runtime.raw import bit_length, f32_add, f32_multiply, native, native_inline
 from interp.special import unit
 from interp.special.unit import INF, NAN, Word
@@ -153,18 +155,6 @@ def tanh_bf16(half: Word) -> Word:
     return np.uint16(np.int64(unit.tanh(np.uint32(np.int64(half) << 16))) >> 16)
 
 
-@native_inline
-def _flush(word: Word) -> Word:
-    x = np.int64(word)
-    return np.uint32(x & 0x80000000 if (x & 0x7F800000) == 0 else x)
-
-
-@native_inline
-def _multiply_flushed(a: Word, b: Word) -> Word:
-    """FMUL.FTZ: tininess is judged before rounding to the subnormal grid, so what rounds up to 2**-126 stays."""
-    return _flush(f32_multiply(_flush(a), _flush(b)))
-
-
 @native
 def div_approx(a: Word, b: Word) -> Word:
     """div.approx.f32: a * RCP(b), both scaled by 2**24 first if b is zero or subnormal."""
@@ -175,7 +165,7 @@ def div_approx(a: Word, b: Word) -> Word:
 @native
 def div_approx_ftz(a: Word, b: Word) -> Word:
     """div.approx.ftz.f32: a * RCP(b)."""
-    return _multiply_flushed(a, unit.rcp(np.uint32(b)))
+    return f32_mul_ftz(a, unit.rcp(np.uint32(b)), RN)
 
 
 @native_inline
@@ -196,7 +186,7 @@ def div_full(a: Word, b: Word) -> Word:
 def div_full_ftz(a: Word, b: Word) -> Word:
     """div.full.ftz.f32."""
     scale = _full_scale(b, ONE)
-    return _multiply_flushed(_multiply_flushed(a, scale), unit.rcp(_multiply_flushed(b, scale)))
+    return f32_mul_ftz(f32_mul_ftz(a, scale, RN), unit.rcp(f32_mul_ftz(b, scale, RN)), RN)
 
 
 PTX: dict[str, Callable[..., Any]] = {

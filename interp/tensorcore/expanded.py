@@ -17,9 +17,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from interp.formats.directed import f64_nan
 from interp.formats.halves import f16_add
 from interp.runtime.raw import (
+    bits_from_f64,
     f32_add,
+    f64_from_bits,
     fma_f64,
     load_f64,
     load_u16,
@@ -134,11 +137,10 @@ def mma_f64(out: int, a: int, b: int, c: int, rows: int, k: int) -> None:
                 register_a = (i >> 2 << tall) + (row >> 3)
                 x = load_f64(a + (register_a * 32 + (row & 7) * 4 + (i & 3)) * 8)
                 y = load_f64(b + ((i >> 2) * 32 + n * 4 + (i & 3)) * 8)
-                total = fma_f64(x, y, total)
+                following = fma_f64(x, y, total)
+                if following != following:
+                    following = f64_from_bits(f64_nan(bits_from_f64(x), bits_from_f64(y), bits_from_f64(total)))
+                total = following
             store_f64(results + place, total)
     for i in range(rows * 8):
-        word = load_f64(results + i * 8)
-        if word == word:
-            store_f64(out + i * 8, word)
-        else:
-            store_u64(out + i * 8, np.uint64(0xFFF8000000000000))
+        store_f64(out + i * 8, load_f64(results + i * 8))
