@@ -1,7 +1,8 @@
 """The arrays of one case: inputs with their values, outputs filled with poison, both inside larger buffers if padded.
 
-Input bytes come from the case's seed and the argument's name only. Outputs hold 0xFF in every byte before the launch
-(NaN in every float format), so an element that a kernel does not write is seen. A padded array is a view of the first
+Inputs are read-only views: a store into one is a finding of the engine, with its line. Their bytes come from the case's
+seed and the argument's name only. Outputs hold 0xFF in every byte before the launch (NaN in every float format), so an
+element that a kernel does not write is seen. A padded array is a view of the first
 columns of a buffer whose rows are PAD elements longer (an odd number: rows lose their vector alignment); the gap of an
 input holds values that spoil a result, the gap of an output must still be 0xFF afterwards.
 """
@@ -75,6 +76,7 @@ def make_arguments(op: Op, case: Case) -> dict[str, Argument]:
         base[...] = gap
         view = base[..., : shape[-1]] if shape else base
         view[...] = values
+        view.flags.writeable = False
         made[name] = Argument(name, "input", dtype, base, view, base.tobytes())
     for name, wanted in op.outputs.items():
         dtype = dtype_name(wanted.dtype or case.dtype)

@@ -6,8 +6,6 @@ points in this process (so sweeps run with parallel=0).
 
 from __future__ import annotations
 
-import sys
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +13,7 @@ from typing import Any
 import numpy as np
 
 import gpuemu
-from gpuemu.replay import launches
-from gpuemu.replay.format import ArrayArgument
+from interp import record
 
 HEADER = """
 import numpy as np
@@ -53,53 +50,15 @@ def softmax_file(folder: Path, file: str, name: str, fill: str) -> Path:
     return path
 
 
-_log: list[Any] | None = None
-
-
-def fake_run(kernel: Any, grid: Any, *args: Any, **options: Any) -> Any:
-    before = [np.array(a).tobytes() for a in args]
+def fake_run(kernel: Any, grid: Any, *args: Any, target: str, **options: Any) -> Any:
+    """Call the function; launches are noted by the engine's own recorder."""
+    ptx = '.file 1 "/somewhere/site-packages/triton/x.py"'
+    module = SimpleNamespace(ptx=ptx, target=target, device=SimpleNamespace(name=target), fmad=None)
+    names = [f"a{i}" for i in range(len(args))]
+    launch = {"grid": (1, 1, 1), "block": (128, 1, 1), "shared": 0, "ctas": None, "engine": "compiled", "fuel": None}
+    record.begin(module, "kernel", names, args, **launch)
     kernel(*args)
-    if _log is not None:
-        _log.append((args, before, options))
-    return SimpleNamespace(findings=[], exactness="", ptx=f"// {kernel.__name__}", kernel=kernel)
-
-
-@contextmanager
-def fake_recording():
-    global _log
-    _log = []
-    try:
-        yield SimpleNamespace(launches=_log)
-    finally:
-        _log = None
-
-
-def fake_writer_of(log: Any, base: np.ndarray, offset: int) -> None:
-    return None
-
-
-def fake_collect(log: Any) -> launches.Recorded:
-    """Every array argument is a buffer of its own (its rows packed)."""
-    recorded = launches.Recorded()
-    for args, before, options in log.launches:
-        arguments = []
-        for array, old in zip(args, before, strict=True):
-            packed = np.ascontiguousarray(array)
-            arguments.append(
-                ArrayArgument(
-                    len(recorded.buffers), 0, str(array.dtype), array.shape, packed.strides, f"a{len(arguments)}"
-                )
-            )
-            memory = array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else array.base.reshape(-1).view("u1")
-            recorded.buffers.append(launches.RecordedBuffer(f"a{len(arguments)}", memory, old, packed.tobytes()))
-        recorded.launches.append(
-            launches.RecordedLaunch(
-                ptx='.file 1 "/somewhere/site-packages/triton/x.py"', entry="kernel", target=options["target"],
-                device=None, fmad=None, engine="compiled", grid=(1, 1, 1), block=(128, 1, 1), shared=0, ctas=None,
-                arguments=tuple(arguments),
-            )
-        )  # fmt: skip
-    return recorded
+    return SimpleNamespace(findings=[], exactness=(), ptx=ptx)
 
 
 class FakeModule:
@@ -121,9 +80,7 @@ class FakeModule:
 
 
 def install(monkeypatch: Any) -> None:
-    """Replace `gpuemu.run`, recording, store tracing and the module loader."""
+    """Replace `gpuemu.run`, store tracing and the module loader."""
     monkeypatch.setitem(vars(gpuemu), "run", fake_run)
-    monkeypatch.setattr("gpuemu.gate.execute.recording", fake_recording)
-    monkeypatch.setattr("gpuemu.gate.locate.writer_of", fake_writer_of)
-    monkeypatch.setattr("gpuemu.replay.write.collect", fake_collect)
-    monkeypatch.setitem(sys.modules, "interp.launch", SimpleNamespace(Module=FakeModule))
+    monkeypatch.setattr("gpuemu.gate.locate.writer_of", lambda log, base, offset: None)
+    monkeypatch.setattr("interp.launch.Module", FakeModule)

@@ -78,7 +78,10 @@ def op_file(folder: Path, launcher: str, **fields: str) -> None:
     } | fields
     body = ", ".join(f"{k}={v}" for k, v in given.items())
     (folder / "op.py").write_text(
-        fake.HEADER + "def copy(x, y): y[...] = x\n" + f"@gpuemu.op({body})\ndef it(run, x, y):\n    {launcher}\n"
+        fake.HEADER
+        + "def copy(x, y): y[...] = x\n"
+        + "def scribble(x): np.ndarray(x.shape, x.dtype, x.base.data).fill(7)\n"
+        + f"@gpuemu.op({body})\ndef it(run, x, y):\n    {launcher}\n"
     )
 
 
@@ -118,7 +121,7 @@ def test_unsupported_is_unchecked_with_its_reason(folder, monkeypatch):
     [
         ("run(lambda x, y: None, (1,), x, y)", "unwritten", (0,)),
         ("run(lambda x, y: y[:3].__setitem__(slice(None), x[:3]), (1,), x, y)", "unwritten", (3,)),
-        ("run(lambda x, y: (copy(x, y), x.fill(7)), (1,), x, y)", "modified-input", (0,)),
+        ("run(lambda x, y: (copy(x, y), scribble(x)), (1,), x, y)", "modified-input", (0,)),
         ("run(lambda x, y: y.__setitem__(slice(None), x + np.inf), (1,), x, y)", "non-finite", (0,)),
     ],
 )
