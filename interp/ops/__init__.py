@@ -15,6 +15,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     float64,
     half,
     integer,
+    integer_packed,
     logic,
     matrix,
     memory,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from interp.kit import Kit
-from interp.ops.formats import flush32, widen16
+from interp.ops.formats import flush16, flush32, widen16
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
 from ptx.types import width
@@ -27,7 +27,8 @@ def comparison(k: Kit, cmp: str, type: str, ftz: bool = False) -> Any:
     """The function (a, b) -> predicate of a comparison operator on a type."""
     if type in ("f16", "bf16"):
         widen, compare = widen16(k, type), comparison(k, cmp, "f32")
-        return lambda a, b: compare(widen(a), widen(b))
+        flush16_ = flush16(k) if ftz else (lambda a: a)
+        return lambda a, b: compare(widen(flush16_(a)), widen(flush16_(b)))
     n = width(type)
     if type in ("f32", "f64"):
         base = _float_comparison(k, cmp, n)
@@ -118,11 +119,21 @@ def _set_value(k: Kit, dtype: str) -> Any:
     return lambda p: select(p, yes, no)
 
 
+def _legal_set(dtype: str, type: str, ftz: bool, cmp: str) -> str | None:
+    """What ptxas accepts of the many combinations."""
+    short = type in ("f16", "bf16")
+    if dtype in ("u16", "s16") and not short:
+        return "a 16-bit integer result needs a 16-bit floating-point comparison"
+    if (dtype == "f32" and short) or (dtype == "f16" and type == "bf16") or (dtype == "bf16" and ftz):
+        return "this floating-point result does not go with these operands"
+    return _legal(cmp, type, ftz)
+
+
 _SET_TYPES = {"d": "dtype", "a": "type", "b": "type", "c": "pred"}
 
 
 @isa.op("set.cmp{.ftz}.dtype.type d, a, b", **_CMP, dtype=(".u32", ".s32", ".f32", ".u16", ".s16", ".f16", ".bf16"),
-        types=_SET_TYPES, constraint=_legal, cost=Cost.INT, ref="comparison-and-selection-instructions-set",
+        types=_SET_TYPES, constraint=_legal_set, cost=Cost.INT, ref="comparison-and-selection-instructions-set",
         vectors=[vec(".lt.u32.s32", 1, 2, d=0xFFFF_FFFF, why="integer true is all ones"),
                  vec(".lt.f32.s32", 1, 2, d=0x3F80_0000, why="float true is 1.0")])
 def set_(k: Kit, cmp: str, ftz: bool, dtype: str, type: str) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 from interp.formats.rounding import MODES
 from interp.kit import Kit
-from interp.ops.formats import INFINITY, canonical, flush32, widen16
+from interp.ops.formats import INFINITY, canonical, canonical_float, flush32, widen16
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
 from ptx.types import is_signed, width
@@ -29,6 +29,14 @@ TO_INTEGRAL = (".rni", ".rzi", ".rmi", ".rpi")
 ROUNDINGS = (".rn", ".rz", ".rm", ".rp")
 ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000, "f64": 0x3FF0_0000_0000_0000}
 _TYPES = {"d": "dtype", "a": "atype"}
+
+
+def _legal(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str | None:
+    """What ptxas accepts: `.ftz` needs f32, and bf16 has neither `.sat` nor conversions with 8-bit integers."""
+    both = (dtype, atype)
+    if "bf16" in both and (sat or "u8" in both or "s8" in both):
+        return "bf16 has neither '.sat' nor conversions with 8-bit integers"
+    return "'.ftz' needs f32" if ftz and "f32" not in both else None
 
 
 # ------------------------------------------------------------------------------------------------ modifiers on results
@@ -109,12 +117,6 @@ def narrow32(k: Kit, dtype: str, rnd: str) -> Any:
     return k.lane(f"f32_to_{dtype}", MODES[rnd])
 
 
-def _widen(k: Kit, atype: str) -> Any:
-    """f16 or bf16 word to f32. f16 goes through an arithmetic instruction, so its NaN is canonical; bf16 is a shift."""
-    wide = widen16(k, atype)
-    return _chain(wide, canonical(k, 32)) if atype == "f16" else wide
-
-
 # ------------------------------------------------------------------------------------------------ integers
 def _range(type: str) -> tuple[int, int]:
     n = width(type)
@@ -142,7 +144,13 @@ def resize(k: Kit, n: int, m: int, signed: bool) -> Any:
     return k.trunc(n, m) if m <= n else (k.sext if signed else k.zext)(n, m)
 
 
-@isa.op("cvt{.sat}.dtype.atype d, a", dtype=INTEGERS, atype=INTEGERS, types=_TYPES, cost=Cost.CONVERT, ref=REF,
+def _clamps(sat: bool, dtype: str, atype: str) -> str | None:
+    low, high = _range(dtype)
+    least, most = _range(atype)
+    return "'.sat' needs a target that does not hold every value" if sat and low <= least and most <= high else None
+
+
+@isa.op("cvt{.sat}.dtype.atype d, a", dtype=INTEGERS, atype=INTEGERS, types=_TYPES, constraint=_clamps, cost=Cost.CONVERT, ref=REF,
         vectors=[vec(".s64.s32", 0xFFFF_FFFF, d=0xFFFF_FFFF_FFFF_FFFF, why="sign-extends"),
                  vec(".u64.u32", 0xFFFF_FFFF, d=0xFFFF_FFFF, why="zero-extends"),
                  vec(".u32.u64", 0x1_0000_0002, d=2, why="keeps the low bits"),
@@ -179,7 +187,7 @@ def _toward_zero_32(k: Kit, signed: bool) -> Any:
 
 
 @isa.op("cvt.rnd{.ftz}{.sat}.dtype.atype d, a", rnd=TO_INTEGRAL, dtype=INTEGERS, atype=FLOATS, types=_TYPES, cost=Cost.CONVERT,
-        ref=REF, constraint=lambda atype, ftz, **_: "'.ftz' needs f32" if ftz and atype != "f32" else None,
+        ref=REF, constraint=_legal,
         vectors=[vec(".rzi.s32.f32", 0xBFC0_0000, d=0xFFFF_FFFF, why="-1.5 toward zero"),
                  vec(".rni.s32.f32", 0x4020_0000, d=2, why="2.5 to even"), vec(".rmi.s32.f32", 0xBF00_0000, d=0xFFFF_FFFF, why="-0.5 down"),
                  vec(".rpi.s32.f32", 0x3F00_0000, d=1, why="0.5 up"), vec(".rzi.u32.f32", 0xBF80_0000, d=0, why="clamps at 0"),
@@ -218,7 +226,7 @@ def _word32_to_f32(k: Kit, signed: bool) -> Any:
 
 
 @isa.op("cvt.rnd{.ftz}{.sat}.dtype.atype d, a", rnd=ROUNDINGS, dtype=FLOATS, atype=INTEGERS, types=_TYPES, cost=Cost.CONVERT,
-        ref=REF, constraint=lambda dtype, ftz, **_: "'.ftz' needs f32" if ftz and dtype != "f32" else None,
+        ref=REF, constraint=_legal,
         vectors=[vec(".rn.f32.s32", 0xFFFF_FFFF, d=0xBF80_0000, why="-1"), vec(".rn.f32.u32", 0xFFFF_FFFF, d=0x4F80_0000, why="rounds up to 2^32"),
                  vec(".rz.f32.u32", 0xFFFF_FFFF, d=0x4F7F_FFFF, why="toward zero"), vec(".rn.f32.s32", 0x8000_0000, d=0xCF00_0000, why="-2^31"),
                  vec(".rn.f32.s32", 0, d=0, why="+0"), vec(".rn.f64.s32", 3, d=0x4008_0000_0000_0000, why="exact"),
@@ -241,10 +249,10 @@ def _narrowing(k: Kit, rnd: str, dtype: str, atype: str) -> Any:
     return _chain(first, narrow32(k, dtype, rnd))
 
 
-def _narrows(dtype: str, atype: str, ftz: bool, **_: object) -> str | None:
+def _narrows(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str | None:
     if dtype == atype or width(dtype) > width(atype):
         return "rounding applies where precision is lost"
-    return "'.ftz' needs f32" if ftz and "f32" not in (dtype, atype) else None
+    return _legal(dtype, atype, ftz, sat)
 
 
 @isa.op("cvt.rnd{.ftz}{.sat}.dtype.atype d, a", rnd=ROUNDINGS, dtype=(".f16", ".bf16", ".f32"), atype=FLOATS, types=_TYPES,
@@ -254,11 +262,12 @@ def _narrows(dtype: str, atype: str, ftz: bool, **_: object) -> str | None:
                  vec(".rn.f16.f32", 0x3300_0001, d=1, why="smallest subnormal"), vec(".rn.f16.f32", 0xFFC0_0000, d=0x7FFF, why="NaN"),
                  vec(".rn.bf16.f32", 0x3F80_8000, d=0x3F80, why="tie to even"), vec(".rn.bf16.f32", 0x7F7F_FFFF, d=0x7F80, why="overflows"),
                  vec(".rn.f32.f64", 0x3FF0_0000_1000_0000, d=0x3F80_0000, why="tie to even"),
-                 vec(".rn.sat.f16.f32", 0x4000_0000, d=0x3C00, why="clamps to 1"), vec(".rp.ftz.f16.f32", 1, d=0, why="flushed before rounding"),
+                 vec(".rn.sat.f16.f32", 0x4000_0000, d=0x3C00, why="clamps to 1"), vec(".rp.ftz.f16.f32", 1, d=1, why="not flushed", seen="sm_90"),
+                 vec(".rp.ftz.bf16.f32", 1, d=0, why="flushed before rounding", seen="sm_90"),
                  vec(".rn.bf16.f16", 0x3C01, d=0x3F80, why="8 bits remain")])
 def cvt_narrow(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: str) -> Any:
-    """d = a rounded to a format of less precision"""
-    before = flush32(k) if ftz and atype == "f32" else None
+    """d = a rounded to a format of less precision; `.ftz` leaves an f32 operand alone where the target is f16 (H200)"""
+    before = flush32(k) if ftz and dtype == "bf16" else None
     after = flush32(k) if ftz and dtype == "f32" else None
     return _chain(before, _narrowing(k, rnd, dtype, atype), after, saturate(k, dtype) if sat else None)
 
@@ -292,10 +301,10 @@ def cvt_pair(k: Kit, rnd: str, relu: bool, satfinite: bool, dtype: str) -> Any:
     return lambda a, b: pack(one(a), one(b))
 
 
-def _widens(dtype: str, atype: str, ftz: bool, **_: object) -> str | None:
+def _widens(dtype: str, atype: str, ftz: bool, sat: bool) -> str | None:
     if width(dtype) <= width(atype):
         return "without a rounding the target has to be wider"
-    return "'.ftz' needs f32" if ftz and "f32" not in (dtype, atype) else None
+    return _legal(dtype, atype, ftz, sat)
 
 
 @isa.op("cvt{.ftz}{.sat}.dtype.atype d, a", dtype=(".f32", ".f64"), atype=(".f16", ".bf16", ".f32"), types=_TYPES, constraint=_widens,
@@ -305,11 +314,12 @@ def _widens(dtype: str, atype: str, ftz: bool, **_: object) -> str | None:
                  vec(".f32.bf16", 0xFFC1, d=0xFFC1_0000, why="a shift, NaN kept", seen="sm_90"),
                  vec(".f64.f32", 1, d=0x36A0_0000_0000_0000, why="exact"), vec(".sat.f32.f16", 0xBC00, d=0, why="clamps to 0")])
 def cvt_widen(k: Kit, ftz: bool, sat: bool, dtype: str, atype: str) -> Any:
-    """d = a in a wider format, exactly"""
-    first = None if atype == "f32" else _widen(k, atype)
+    """d = a in a wider format, exactly. A NaN is canonical from f16 to f32, and where `.ftz` makes it arithmetic; else it is kept"""
+    first = None if atype == "f32" else widen16(k, atype)
     flush = flush32(k) if ftz else None
+    clean = canonical(k, 32) if ftz or (atype, dtype) == ("f16", "f32") else None
     last = k.lane("f32_to_f64") if dtype == "f64" else None
-    return _chain(first, flush, last, saturate(k, dtype) if sat else None)
+    return _chain(first, flush, clean, last, saturate(k, dtype) if sat else None)
 
 
 _SAME = (".f16.f16", ".bf16.bf16", ".f32.f32", ".f64.f64")
@@ -319,17 +329,19 @@ def _same_types(pair: str, **_: object) -> dict[str, str]:
     return dict.fromkeys("da", pair.split(".")[0])
 
 
-def _same_ftz(pair: str, ftz: bool, **_: object) -> str | None:
-    return "'.ftz' needs f32" if ftz and pair != "f32.f32" else None
+def _same_ftz(pair: str, ftz: bool, sat: bool, **_: object) -> str | None:
+    type = pair.split(".")[0]
+    return _legal(type, type, ftz, sat)
 
 
 @isa.op("cvt{.ftz}{.sat}.pair d, a", pair=_SAME, types=_same_types, constraint=_same_ftz, cost=Cost.CONVERT, ref=REF,
-        vectors=[vec(".f32.f32", 7, d=7, why="copies"), vec(".ftz.f32.f32", 0x8000_0001, d=0x8000_0000, why="flushes"),
+        vectors=[vec(".f32.f32", 7, d=7, why="copies"), vec(".f16.f16", 0xFE00, d=0x7FFF, why="NaN is canonical", seen="sm_90"), vec(".ftz.f32.f32", 0x8000_0001, d=0x8000_0000, why="flushes"),
                  vec(".sat.f32.f32", 0x7FC0_0000, d=0, why="NaN to +0", seen="sm_90")])
 def cvt_same(k: Kit, ftz: bool, sat: bool, pair: str) -> Any:
-    """d = a, with .sat clamped to [0, 1]"""
+    """d = a, with .sat clamped to [0, 1]; plain f32 and f64 are copied, otherwise a NaN becomes canonical (H200)"""
     type = pair.split(".")[0]
-    return _chain(flush32(k) if ftz else None, saturate(k, type) if sat else None)
+    clean = canonical_float(k, type) if ftz or type in ("f16", "bf16") else None
+    return _chain(flush32(k) if ftz else None, clean, saturate(k, type) if sat else None)
 
 
 @isa.op("cvt.rnd{.ftz}{.sat}.pair d, a", rnd=TO_INTEGRAL, pair=_SAME, types=_same_types, constraint=_same_ftz, cost=Cost.CONVERT, ref=REF,

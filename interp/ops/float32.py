@@ -11,7 +11,7 @@ from typing import Any
 
 from interp.formats.rounding import MODES
 from interp.kit import CANONICAL_NAN, Kit
-from interp.ops.formats import flush32
+from interp.ops.formats import class_test, flush32
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
 
@@ -40,6 +40,31 @@ def finish(k: Kit, op: Any, ftz: bool, sat: bool) -> Any:
     return wrapped if ftz or sat else op
 
 
+def _product_ftz(k: Kit, name: str) -> Any:
+    """mul or fma to nearest even whose result is flushed as an H200 does: tiny is what is below the smallest normal number after
+    rounding to 24 bits with an unbounded exponent. That is the result with operands scaled by 2^64; where scaling overflows, the
+    result is not tiny. (2^-126 * (1 - 2^-24) would round up to the smallest normal number on the subnormal grid.)"""
+    op, flush, scale, up = getattr(k, {"mul": "fmul"}.get(name, name))(32), flush32(k), k.fmul(32), k.const(32, 0x5F80_0000)
+    and_, lt, select, rest = k.and_(32), k.flt(32), k.select(32), k.const(32, 0x7FFF_FFFF)
+    sign, limit = k.const(32, MINUS_ZERO), k.const(32, 0x2080_0000)  # 2^-62
+
+    def product(a: Any, b: Any, *c: Any) -> Any:
+        a, b, c = flush(a), flush(b), tuple(flush(w) for w in c)
+        out = op(a, b, *c)
+        scaled = op(scale(a, up), b, *(scale(w, up) for w in c))
+        return select(lt(and_(scaled, rest), limit), and_(out, sign), out)
+
+    return product
+
+
+def _multiply(k: Kit, name: str, rnd: str | None, ftz: bool, sat: bool) -> Any:
+    """mul or fma; flushing is part of the operation there."""
+    if not ftz:
+        return finish(k, _arithmetic(k, name, rnd), False, sat)
+    nearest = rnd in (None, "rn")
+    return finish(k, _product_ftz(k, name) if nearest else k.lane(f"{name}_ftz_f32", MODES[str(rnd)]), False, sat)
+
+
 def _arithmetic(k: Kit, name: str, rnd: str | None) -> Any:
     if rnd in (None, "rn"):
         return {"add": k.fadd, "sub": k.fsub, "mul": k.fmul, "fma": k.fma, "div": k.fdiv, "sqrt": k.fsqrt}[name](32)
@@ -65,10 +90,11 @@ def sub(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
 
 @isa.op("mul{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,
         ref="floating-point-instructions-mul",
-        vectors=[vec(".f32", 0x7F80_0000, 0, d=NAN, why="Inf*0"), vec(".f32", MINUS_ZERO, ONE, d=MINUS_ZERO, why="sign of zero")])
+        vectors=[vec(".f32", 0x7F80_0000, 0, d=NAN, why="Inf*0"), vec(".f32", MINUS_ZERO, ONE, d=MINUS_ZERO, why="sign of zero"),
+                 vec(".ftz.f32", 0x0080_0000, 0x3F7F_FFFF, d=0, why="tiny before the subnormal grid rounds it up", seen="sm_90")])
 def mul(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
     """d = a * b"""
-    return finish(k, _arithmetic(k, "mul", rnd), ftz, sat)
+    return _multiply(k, "mul", rnd, ftz, sat)
 
 
 @isa.op("fma.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,
@@ -76,7 +102,7 @@ def mul(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
         vectors=[vec(".rn.f32", 0x3F80_0001, 0x3F80_0001, 0xBF80_0002, d=0x2880_0000, why="one rounding: 2^-46 remains")])
 def fma(k: Kit, rnd: str, ftz: bool, sat: bool) -> Any:
     """d = a * b + c with one rounding"""
-    return finish(k, _arithmetic(k, "fma", rnd), ftz, sat)
+    return _multiply(k, "fma", rnd, ftz, sat)
 
 
 @isa.op("mad.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,
@@ -84,7 +110,7 @@ def fma(k: Kit, rnd: str, ftz: bool, sat: bool) -> Any:
         vectors=[vec(".rn.f32", ONE, ONE, ONE, d=TWO, why="the same as fma from sm_20 on")])
 def mad(k: Kit, rnd: str, ftz: bool, sat: bool) -> Any:
     """d = a * b + c with one rounding"""
-    return finish(k, _arithmetic(k, "fma", rnd), ftz, sat)
+    return _multiply(k, "fma", rnd, ftz, sat)
 
 
 @isa.op("div.rnd{.ftz}.f32 d, a, b", rnd=ROUNDINGS, types=_F32, cost=Cost.SFU, ref="floating-point-instructions-div",
@@ -197,22 +223,5 @@ def max_(k: Kit, ftz: bool, NaN: bool, xs: str | None) -> Any:
         types={"p": "pred", "a": "f32"}, cost=Cost.INT, ref="floating-point-instructions-testp",
         vectors=[vec(".finite.f32", 0x7F80_0000, d=0, why="Inf is not finite"), vec(".subnormal.f32", 1, d=1, why="subnormal")])
 def testp(k: Kit, op: str) -> Any:
-    """p = a is of the named class"""
-    and_, lt, le, eq, rest = k.and_(32), k.lt_u(32), k.le_u(32), k.eq(32), k.const(32, 0x7FFF_FFFF)
-    inf, small, zero, both = k.const(32, 0x7F80_0000), k.const(32, 0x0080_0000), k.const(32, 0), k.and_(1)
-
-    def test(a: Any) -> Any:
-        m = and_(a, rest)
-        if op == "finite":
-            return lt(m, inf)
-        if op == "infinite":
-            return eq(m, inf)
-        if op == "number":
-            return le(m, inf)
-        if op == "notanumber":
-            return lt(inf, m)
-        if op == "normal":
-            return both(le(small, m), lt(m, inf))
-        return both(lt(zero, m), lt(m, small))
-
-    return test
+    """p = a is of the named class; a zero is normal"""
+    return class_test(k, "f32", op)

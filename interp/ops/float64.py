@@ -13,7 +13,7 @@ from typing import Any
 
 from interp.formats.rounding import MODES
 from interp.kit import CANONICAL_NAN, Kit
-from interp.ops.formats import extreme, nan_test
+from interp.ops.formats import class_test, extreme, nan_test
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
 
@@ -50,21 +50,21 @@ def _arithmetic(k: Kit, name: str, rnd: str | None) -> Any:
                  vec(".rp.f64", ONE, 1, d=ONE + 1, why="rounds up"), vec(".rm.f64", ONE, ONE | MINUS_ZERO, d=MINUS_ZERO, why="x-x down is -0")])
 def add(k: Kit, rnd: str | None) -> Any:
     """d = a + b"""
-    return passing_nan(k, _arithmetic(k, "add", rnd), "ab")
+    return passing_nan(k, _arithmetic(k, "add", rnd), "ba")
 
 
 @isa.op("sub{.rnd}.f64 d, a, b", rnd=ROUNDINGS, types=_F64, cost=Cost.FP64, ref=REF + "sub",
         vectors=[vec(".f64", ONE, ONE, d=0, why="x-x is +0"), vec(".rz.f64", ONE, 1, d=ONE - 1, why="toward zero")])
 def sub(k: Kit, rnd: str | None) -> Any:
     """d = a - b"""
-    return passing_nan(k, _arithmetic(k, "sub", rnd), "ab")
+    return passing_nan(k, _arithmetic(k, "sub", rnd), "ba")
 
 
 @isa.op("mul{.rnd}.f64 d, a, b", rnd=ROUNDINGS, types=_F64, cost=Cost.FP64, ref=REF + "mul",
         vectors=[vec(".f64", INF, 0, d=NAN, why="Inf*0"), vec(".rp.f64", 1, ONE - 1, d=1, why="rounds up to the smallest subnormal")])
 def mul(k: Kit, rnd: str | None) -> Any:
     """d = a * b"""
-    return passing_nan(k, _arithmetic(k, "mul", rnd), "ab")
+    return passing_nan(k, _arithmetic(k, "mul", rnd), "ba")
 
 
 @isa.op("fma.rnd.f64 d, a, b, c", rnd=ROUNDINGS, types=_F64, cost=Cost.FP64, ref=REF + "fma",
@@ -72,14 +72,14 @@ def mul(k: Kit, rnd: str | None) -> Any:
                  vec(".rz.f64", ONE, ONE, 1, d=ONE, why="toward zero")])
 def fma(k: Kit, rnd: str) -> Any:
     """d = a * b + c with one rounding"""
-    return passing_nan(k, _arithmetic(k, "fma", rnd), "abc")
+    return passing_nan(k, _arithmetic(k, "fma", rnd), "bca")
 
 
 @isa.op("mad.rnd.f64 d, a, b, c", rnd=ROUNDINGS, types=_F64, cost=Cost.FP64, ref=REF + "mad",
         vectors=[vec(".rn.f64", ONE, ONE, ONE, d=TWO, why="the same as fma")])
 def mad(k: Kit, rnd: str) -> Any:
     """d = a * b + c with one rounding"""
-    return passing_nan(k, _arithmetic(k, "fma", rnd), "abc")
+    return passing_nan(k, _arithmetic(k, "fma", rnd), "bca")
 
 
 @isa.op("div.rn.f64 d, a, b", types=_F64, cost=Cost.FP64, ref=REF + "div",
@@ -104,17 +104,14 @@ def sqrt(k: Kit) -> Any:
 
 
 def _sign(k: Kit, op: Any, constant: int) -> Any:
-    """A change of the sign bit; a NaN becomes quiet."""
-    isnan, or_, select, quiet, bits = nan_test(k, "f64"), k.or_(64), k.select(64), k.const(64, QUIET), k.const(64, constant)
-
-    def change(a: Any) -> Any:
-        out = op(a, bits)
-        return select(isnan(a), or_(out, quiet), out)
-
-    return change
+    """A change of the sign bit of a number; a NaN keeps its sign and becomes quiet."""
+    bits = k.const(64, constant)
+    return passing_nan(k, lambda a: op(a, bits), "a")
 
 
-@isa.op("neg.f64 d, a", types=_F64, cost=Cost.FP64, ref=REF + "neg", vectors=[vec(".f64", 0, d=MINUS_ZERO, why="flips the sign")])
+@isa.op("neg.f64 d, a", types=_F64, cost=Cost.FP64, ref=REF + "neg", 
+        vectors=[vec(".f64", 0, d=MINUS_ZERO, why="flips the sign"),
+                 vec(".f64", 0x7FF0_0000_2000_0000, d=0x7FF8_0000_2000_0000, why="a NaN keeps its sign", seen="sm_90")])
 def neg(k: Kit) -> Any:
     """d = -a"""
     return _sign(k, k.xor(64), MINUS_ZERO)
@@ -136,34 +133,31 @@ def copysign(k: Kit) -> Any:
     return lambda a, b: or_(and_(a, sign), and_(b, rest))
 
 
+def _extreme(k: Kit, largest: bool) -> Any:
+    isnan, both, or_, select = nan_test(k, "f64"), k.and_(1), k.or_(64), k.select(64)
+    choose, quiet = extreme(k, "f64", largest, False), k.const(64, QUIET)
+    return lambda a, b: select(both(isnan(a), isnan(b)), or_(b, quiet), choose(a, b))
+
+
 @isa.op("min.f64 d, a, b", types=_F64, cost=Cost.FP64, ref=REF + "min",
-        vectors=[vec(".f64", MINUS_ZERO, 0, d=MINUS_ZERO, why="-0 is less than +0"), vec(".f64", NAN, ONE, d=ONE, why="NaN loses")])
+        vectors=[vec(".f64", MINUS_ZERO, 0, d=MINUS_ZERO, why="-0 is less than +0"), vec(".f64", NAN, ONE, d=ONE, why="NaN loses"),
+                 vec(".f64", NAN, NAN + 7, d=NAN + 7, why="the second of two NaN", seen="sm_90")])
 def min_(k: Kit) -> Any:
-    """d = the smaller of a and b"""
-    return extreme(k, "f64", False, False)
+    """d = the smaller of a and b; of two NaN operands b"""
+    return _extreme(k, False)
 
 
 @isa.op("max.f64 d, a, b", types=_F64, cost=Cost.FP64, ref=REF + "max",
         vectors=[vec(".f64", MINUS_ZERO, 0, d=0, why="+0 is greater than -0"), vec(".f64", ONE, NAN, d=ONE, why="NaN loses")])
 def max_(k: Kit) -> Any:
-    """d = the larger of a and b"""
-    return extreme(k, "f64", True, False)
+    """d = the larger of a and b; of two NaN operands b"""
+    return _extreme(k, True)
 
 
 @isa.op("testp.op.f64 p, a", op=(".finite", ".infinite", ".number", ".notanumber", ".normal", ".subnormal"), writes=("p",),
         types={"p": "pred", "a": "f64"}, cost=Cost.INT, ref=REF + "testp",
         vectors=[vec(".finite.f64", INF, d=0, why="Inf is not finite"), vec(".subnormal.f64", 1, d=1, why="subnormal"),
-                 vec(".normal.f64", 0, d=0, why="zero is not normal")])
+                 vec(".normal.f64", 0, d=1, why="a zero is normal", seen="sm_90")])
 def testp(k: Kit, op: str) -> Any:
-    """p = a is of the named class"""
-    and_, lt, le, eq, rest = k.and_(64), k.lt_u(64), k.le_u(64), k.eq(64), k.const(64, MINUS_ZERO - 1)
-    inf, small, zero, both = k.const(64, INF), k.const(64, 1 << 52), k.const(64, 0), k.and_(1)
-    tests = {
-        "finite": lambda m: lt(m, inf),
-        "infinite": lambda m: eq(m, inf),
-        "number": lambda m: le(m, inf),
-        "notanumber": lambda m: lt(inf, m),
-        "normal": lambda m: both(le(small, m), lt(m, inf)),
-        "subnormal": lambda m: both(lt(zero, m), lt(m, small)),
-    }
-    return lambda a: tests[op](and_(a, rest))
+    """p = a is of the named class; a zero is normal"""
+    return class_test(k, "f64", op)

@@ -63,6 +63,13 @@ def nan_test(k: Kit, type: str) -> Any:
     return lambda a: lt(inf, and_(a, rest))
 
 
+def canonical_float(k: Kit, type: str) -> Any:
+    """Word of a float type with any NaN replaced by the canonical one."""
+    n = width(type)
+    isnan, select, nan = nan_test(k, type), k.select(n), k.const(n, CANONICAL_NAN[n])
+    return lambda a: select(isnan(a), nan, a)
+
+
 def each_half(k: Kit, op: Any) -> Any:
     """`op` on the lower and on the upper 16 bits of 32-bit words."""
     low, up, shr, shl, or_, sixteen = k.trunc(32, 16), k.zext(16, 32), k.shr_u(32), k.shl(32), k.or_(32), k.const(32, 16)
@@ -99,3 +106,20 @@ def extreme(k: Kit, type: str, largest: bool, nan: bool, xorsign: bool = False) 
         return select(isnan(out), canon, or_(out, and_(xor(a, b), sign))) if xorsign else out
 
     return choose
+
+
+def class_test(k: Kit, type: str, name: str) -> Any:
+    """The function that `testp` computes: whether a word is of the named class. A zero is normal (H200)."""
+    n = width(type)
+    and_, lt, le, eq, rest = k.and_(n), k.lt_u(n), k.le_u(n), k.eq(n), k.const(n, (1 << (n - 1)) - 1)
+    inf, both, either, zero = k.const(n, INFINITY[type]), k.and_(1), k.or_(1), k.const(n, 0)
+    small = k.const(n, INFINITY[type] & -INFINITY[type])  # the lowest exponent bit: the smallest normal number
+    tests = {
+        "finite": lambda m: lt(m, inf),
+        "infinite": lambda m: eq(m, inf),
+        "number": lambda m: le(m, inf),
+        "notanumber": lambda m: lt(inf, m),
+        "normal": lambda m: either(eq(m, zero), both(le(small, m), lt(m, inf))),
+        "subnormal": lambda m: both(lt(zero, m), lt(m, small)),
+    }
+    return lambda a: tests[name](and_(a, rest))

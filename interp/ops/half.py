@@ -40,13 +40,22 @@ def _wrapped(k: Kit, type: str, op: Any, ftz: bool = False, clamp: str | None = 
     return each_half(k, one) if type.endswith("x2") else one
 
 
-def _binary(k: Kit, name: str, type: str) -> Any:
+def _without_tiny(k: Kit) -> Any:
+    """Exact f32 result (or one rounded to odd) for f16, with what is tiny after rounding to 11 bits replaced by zero: f16's own
+    subnormal grid would round the largest such numbers up to the smallest normal one."""
+    and_, lt, select = k.and_(32), k.lt_u(32), k.select(32)
+    rest, sign, limit = k.const(32, 0x7FFF_FFFF), k.const(32, 0x8000_0000), k.const(32, 0x387F_F000)  # 2^-14 * (1 - 2^-12)
+    return lambda a: select(lt(and_(a, rest), limit), and_(a, sign), a)
+
+
+def _binary(k: Kit, name: str, type: str, ftz: bool = False) -> Any:
     """add, sub or mul of 16-bit words."""
     base = type.removesuffix("x2")
     if name == "mul" and base == "bf16":
         return k.lane("mul_bf16")
     op, widen, narrow = getattr(k, "f" + name)(32), widen16(k, base), narrow32(k, base, "rn")
-    return lambda a, b: narrow(op(widen(a), widen(b)))
+    tiny = _without_tiny(k) if ftz else (lambda a: a)
+    return lambda a, b: narrow(tiny(op(widen(a), widen(b))))
 
 
 def sum_to_odd(k: Kit) -> Any:
@@ -66,18 +75,19 @@ def sum_to_odd(k: Kit) -> Any:
     return total
 
 
-def _fma(k: Kit, type: str) -> Any:
+def _fma(k: Kit, type: str, ftz: bool = False) -> Any:
     base = type.removesuffix("x2")
     if base == "bf16":
         return k.lane("fma_bf16")
     widen, mul, total, narrow = widen16(k, base), k.fmul(32), sum_to_odd(k), narrow32(k, base, "rn")
-    return lambda a, b, c: narrow(total(mul(widen(a), widen(b)), widen(c)))
+    tiny = _without_tiny(k) if ftz else (lambda a: a)
+    return lambda a, b, c: narrow(tiny(total(mul(widen(a), widen(b)), widen(c))))
 
 
 def _declare(name: str, sign: str, f16: list[Any], bf16: list[Any]) -> None:
     @isa.op(f"{name}{{.rn}}{{.ftz}}{{.sat}}.type d, a, b", type=F16, cost=Cost.FP16, ref=REF + name, since=((4, 2), 53), vectors=f16)
     def half(k: Kit, rn: bool, ftz: bool, sat: bool, type: str) -> Any:
-        return _wrapped(k, type, _binary(k, name, type), ftz, "sat" if sat else None)
+        return _wrapped(k, type, _binary(k, name, type, ftz), ftz, "sat" if sat else None)
 
     @isa.op(f"{name}{{.rn}}.type d, a, b", type=BF16, cost=Cost.FP16, ref=REF + name, since=((7, 8), 90), vectors=bf16)
     def brain(k: Kit, rn: bool, type: str) -> Any:
@@ -103,7 +113,7 @@ _declare("mul", "*", [vec(".f16", 0x7BFF, 0x4000, d=0x7C00, why="overflows"), ve
                  vec(".rn.f16", 0x3C00, 0x6801, 0x0001, d=0x6801, why="a small addend")])
 def fma(k: Kit, ftz: bool, clamp: str | None, type: str) -> Any:
     """d = a * b + c in f16 with one rounding"""
-    return _wrapped(k, type, _fma(k, type), ftz, clamp)
+    return _wrapped(k, type, _fma(k, type, ftz), ftz, clamp)
 
 
 @isa.op("fma.rn{.relu}.type d, a, b, c", type=BF16, cost=Cost.FP16, ref=REF + "fma", since=((7, 0), 80),

@@ -1,7 +1,7 @@
 """Integer arithmetic (PTX ISA, 'Integer Arithmetic Instructions').
 
-Values wrap modulo 2**n. Division by zero is unspecified by PTX; an H200 returns all ones and, for the remainder, the
-dividend (h200/instr: div.*, rem.*), and so do these entries.
+Values wrap modulo 2**n. Division by zero is unspecified by PTX; an H200 returns all ones, for the remainder too, and so do
+these entries.
 """
 
 from __future__ import annotations
@@ -192,10 +192,13 @@ def div(k: Kit, type: str) -> Any:
 
 @isa.op("rem.type d, a, b", type=WORDS, cost=Cost.INT, ref="integer-arithmetic-instructions-rem",
         vectors=[vec(".s32", 0xFFFF_FFF9, 2, d=0xFFFF_FFFF, why="sign of the dividend"),
-                 vec(".u32", 7, 0, d=7, why="remainder by zero gives the dividend", seen="sm_90")])
+                 vec(".u32", 7, 0, d=0xFFFF_FFFF, why="remainder by zero gives all ones", seen="sm_90")])
 def rem(k: Kit, type: str) -> Any:
     """d = a - b * (a / b)"""
-    return (k.rem_s if is_signed(type) else k.rem_u)(width(type))
+    n = width(type)
+    op, eq, select = (k.rem_s if is_signed(type) else k.rem_u)(n), k.eq(n), k.select(n)
+    zero, ones = k.const(n, 0), k.const(n, -1)
+    return lambda a, b: select(eq(b, zero), ones, op(a, b))
 
 
 @isa.op("abs.type d, a", type=(".s16", ".s32", ".s64"), cost=Cost.INT, ref="integer-arithmetic-instructions-abs",
@@ -283,22 +286,30 @@ def brev(k: Kit, type: str) -> Any:
     return k.brev(width(type))
 
 
+def _bit_count(k: Kit, n: int) -> Any:
+    """A position or length of `bfe` and `bfi`: the machine has 32-bit forms, which read a byte; the code that ptxas makes for 64 bits
+    shifts by the whole word (H200)."""
+    widen, byte, and_ = k.zext(32, n), k.const(32, 0xFF), k.and_(32)
+    return (lambda w: and_(w, byte)) if n == 32 else widen
+
+
 @isa.op("bfe.type d, a, b, c", type=(".u32", ".u64", ".s32", ".s64"),
         types={"d": "type", "a": "type", "b": "u32", "c": "u32"}, cost=Cost.INT,
         ref="integer-arithmetic-instructions-bfe",
         vectors=[vec(".u32", 0xABCD, 4, 8, d=0xBC, why="8 bits from bit 4"),
                  vec(".s32", 0xABCD, 8, 8, d=0xFFFF_FFAB, why="sign-extended"),
-                 vec(".u32", 5, 0, 0, d=0, why="no bits")])
+                 vec(".u32", 5, 0, 0, d=0, why="no bits"),
+                 vec(".u32", 6, 0x101, 0x102, d=3, why="the low bytes count"), vec(".u64", 6, 0x101, 2, d=0, why="not at 64 bits", seen="sm_90")])
 def bfe(k: Kit, type: str) -> Any:
-    """d = c bits of a from bit b, zero- or sign-extended; only the low 8 bits of b and c count"""
+    """d = c bits of a from bit b, zero- or sign-extended; at 32 bits only the low 8 bits of b and c count"""
     n = width(type)
-    widen, byte, and32 = k.zext(32, n), k.const(32, 0xFF), k.and_(32)
+    count = _bit_count(k, n)
     shl, shr, and_, or_, not_ = k.shl(n), k.shr_u(n), k.and_(n), k.or_(n), k.not_(n)
     add_, sub_, lt, eq, select = k.add(n), k.sub(n), k.lt_u(n), k.eq(n), k.select(n)
     zero, one, top, ones = k.const(n, 0), k.const(n, 1), k.const(n, n - 1), k.const(n, -1)
 
     def extract(a: Any, b: Any, c: Any) -> Any:
-        pos, length = widen(and32(b, byte)), widen(and32(c, byte))
+        pos, length = count(b), count(c)
         mask = and_(sub_(shl(one, length), one), shr(ones, pos))  # bits of d that exist in a
         field = and_(shr(a, pos), mask)
         if not is_signed(type):
@@ -316,14 +327,14 @@ def bfe(k: Kit, type: str) -> Any:
         ref="integer-arithmetic-instructions-bfi",
         vectors=[vec(".b32", 0xF, 0, 4, 4, d=0xF0, why="4 bits at bit 4"), vec(".b32", 1, 7, 40, 4, d=7, why="past the top")])
 def bfi(k: Kit, type: str) -> Any:
-    """f = b with e bits from bit c replaced by the low bits of a; only the low 8 bits of c and e count"""
+    """f = b with e bits from bit c replaced by the low bits of a; at 32 bits only the low 8 bits of c and e count"""
     n = width(type)
-    widen, byte, and32 = k.zext(32, n), k.const(32, 0xFF), k.and_(32)
+    count = _bit_count(k, n)
     shl, and_, or_, sub_, not_ = k.shl(n), k.and_(n), k.or_(n), k.sub(n), k.not_(n)
     one = k.const(n, 1)
 
     def insert(a: Any, b: Any, c: Any, e: Any) -> Any:
-        pos, length = widen(and32(c, byte)), widen(and32(e, byte))
+        pos, length = count(c), count(e)
         mask = shl(sub_(shl(one, length), one), pos)
         return or_(and_(b, not_(mask)), and_(shl(a, pos), mask))
 
@@ -364,41 +375,11 @@ def bmsk(k: Kit, mode: str) -> Any:
     return mask
 
 
-def _dot_types(atype: str, btype: str, **_: str) -> dict[str, str]:
-    signed = "s32" if "s32" in (atype, btype) else "u32"
-    return {"d": signed, "a": "b32", "b": "b32", "c": signed}
-
-
-def _part(k: Kit, type: str, index: int, bits: int) -> Any:
-    """The `index`-th part of `bits` bits of a word, extended by the type's sign."""
-    up, down = k.const(32, 32 - bits * (index + 1)), k.const(32, 32 - bits)
-    shl, shr = k.shl(32), (k.shr_s if is_signed(type) else k.shr_u)(32)
-    return lambda a: shr(shl(a, up), down)
-
-
-@isa.op("dp4a.atype.btype d, a, b, c", atype=WORD32, btype=WORD32, types=_dot_types, cost=Cost.INT,
-        ref="integer-arithmetic-instructions-dp4a", since=((5, 0), 61),
-        vectors=[vec(".u32.u32", 0x01020304, 0x01010101, 5, d=15, why="four byte products plus c")])
-def dp4a(k: Kit, atype: str, btype: str) -> Any:
-    """d = c + sum of the products of four bytes"""
-    mul, add_ = k.mul(32), k.add(32)
-    xs = [_part(k, atype, i, 8) for i in range(4)]
-    ys = [_part(k, btype, i, 8) for i in range(4)]
-
-    def dot(a: Any, b: Any, c: Any) -> Any:
-        for x, y in zip(xs, ys, strict=True):
-            c = add_(c, mul(x(a), y(b)))
-        return c
-
-    return dot
-
-
-@isa.op("dp2a.half.atype.btype d, a, b, c", half=(".lo", ".hi"), atype=WORD32, btype=WORD32, types=_dot_types,
-        cost=Cost.INT, ref="integer-arithmetic-instructions-dp2a", since=((5, 0), 61),
-        vectors=[vec(".lo.u32.u32", 0x00020003, 0x0101, 5, d=10, why="two products of 16 by 8 bits plus c")])
-def dp2a(k: Kit, half: str, atype: str, btype: str) -> Any:
-    """d = c + a.lo * byte + a.hi * byte of the chosen half of b"""
-    mul, add_, base = k.mul(32), k.add(32), 0 if half == "lo" else 2
-    x0, x1 = _part(k, atype, 0, 16), _part(k, atype, 1, 16)
-    y0, y1 = _part(k, btype, base, 8), _part(k, btype, base + 1, 8)
-    return lambda a, b, c: add_(add_(c, mul(x0(a), y0(b))), mul(x1(a), y1(b)))
+@isa.op("fns.b32 d, a, b, c", types={"d": "b32", "a": "b32", "b": "u32", "c": "s32"}, cost=Cost.INT,
+        ref="integer-arithmetic-instructions-fns", since=((6, 0), 30),
+        vectors=[vec(".b32", 0b1011_0000, 0, 3, d=7, why="the third one from bit 0 up"),
+                 vec(".b32", 0b1011_0000, 7, 0xFFFF_FFFE, d=5, why="the second one from bit 7 down"),
+                 vec(".b32", 1, 0, 0, d=0, why="0: whether the base is set"), vec(".b32", 1, 0, 2, d=0xFFFF_FFFF, why="none")])
+def fns(k: Kit) -> Any:
+    """d = position of the |c|-th set bit of a from bit b on, upwards for positive c, downwards for negative; all ones if there is none"""
+    return k.lane("find_nth_set")

@@ -72,6 +72,18 @@ def fma_directed_f32(results, operands, mode, p1, p2):
         store_u32(results + 4 * i, directed.f32_fma_directed(load_u32(operands + 4 * i), b, c, mode))
 
 
+@lane("mul_ftz_f32", (32, 32), 32, directed.f32_mul_ftz)
+def mul_ftz_f32(results, operands, mode, p1, p2):
+    _pairs_32(directed.f32_mul_ftz, results, operands, np.uint32(0), mode)
+
+
+@lane("fma_ftz_f32", (32, 32, 32), 32, directed.f32_fma_ftz)
+def fma_ftz_f32(results, operands, mode, p1, p2):
+    for i in range(32):
+        b, c = load_u32(operands + 128 + 4 * i), load_u32(operands + 256 + 4 * i)
+        store_u32(results + 4 * i, directed.f32_fma_ftz(load_u32(operands + 4 * i), b, c, mode))
+
+
 @lane("add_directed_f64", (64, 64), 64, directed.f64_add_directed)
 def add_directed_f64(results, operands, mode, p1, p2):
     _pairs_64(directed.f64_add_directed, results, operands, np.uint64(0), mode)
