@@ -22,8 +22,9 @@ import ml_dtypes
 import numpy as np
 
 from gpuemu.arrays import Array, as_array, as_scalar, element_type
-from interp.launch import Module, Result
+from interp.launch import BASE_SYMBOLS, Module, Result
 from interp.memory import plan_addresses
+from interp.runtime.native import prefetch
 from ptx.errors import InvalidInput
 from ptx.lower import specialise, toolchain, wrappers
 from ptx.lower.specialise import Binding, DevicePointer
@@ -133,6 +134,7 @@ def _load(bound: Binding, device: str | None, fmad: str | None) -> _Loaded:
     key = None if bound.memo is None else (bound.memo, device, fmad)
     loaded = table.get(key) if key is not None else None
     if loaded is None:
+        prefetch(BASE_SYMBOLS)  # compiled on another core while Triton lowers the kernel
         lowered = lower_call(bound)
         module = Module.from_ptx(lowered.ptx, device=device, fmad=fmad)
         converters = tuple(_converter(param, bound.kernel) for param in lowered.params)

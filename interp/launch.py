@@ -31,6 +31,7 @@ from interp.result import Counters, Finding, Result, count_instructions
 from interp.runtime import layout as L
 from interp.runtime.async_copy import QUEUE_BYTES
 from interp.runtime.job import Job, run_job
+from interp.runtime.native import prefetch
 from interp.variables import Places, place_globals, place_kernel
 from ptx import ir
 from ptx.decode import decode
@@ -45,6 +46,9 @@ DEFAULT_FUEL = 200_000_000
 """Taken back edges after which a launch counts as one that does not end."""
 SLOT_BUDGET = 1 << 32
 """Bytes of address space for resident CTAs; fewer are resident when each is large."""
+
+BASE_SYMBOLS = ("run_grid", "load_b32", "store_b32", "warp_shfl")
+"""Runtime functions that nearly every kernel uses."""
 
 Dim3 = tuple[int, int, int]
 
@@ -66,6 +70,7 @@ class Module(Mapping[str, "Entry"]):
         assembled with `-fmad=false`; None does the same and the result says that contraction is not modelled.
 
         Raises InvalidInput for text that is not PTX or is inconsistent."""
+        prefetch(BASE_SYMBOLS)
         module = decode(text)
         if target is not None and target != module.target:
             raise InvalidInput(f"the text is for {module.target}, not for {target}", help="compile it for that target, or leave target out")

@@ -17,7 +17,7 @@ from interp.engine.emit import Options, emit_kernel
 from interp.engine.jit import Loaded, compile_object, link
 from interp.engine.plan import make_plan
 from interp.ops import ISA
-from interp.runtime.native import engine_digest
+from interp.runtime.native import engine_digest, prefetch
 from ptx import cache, ir
 
 _NOISE = re.compile(r"^\s*(\.loc|\.file|//|\$L__(tmp|func_begin|func_end)\w*:).*$|//.*$", re.MULTILINE)
@@ -69,6 +69,7 @@ def essence(text: str) -> str:
 def _build(kernel: ir.Kernel, symbols: Mapping[str, int], options: Options, cpu: cpus.Cpu) -> tuple[Recipe, bytes]:
     plan = make_plan(kernel, ISA)
     emitted = emit_kernel(plan, symbols, options)
+    prefetch(sorted(emitted.symbols)[::2])  # half of them; this process compiles the others meanwhile
     regions = tuple(tuple(s.site for s in (*r.steps, *((r.end,) if r.end else ()))) for r in plan.regions)
     entry_live = plan.entry_live
     recipe = Recipe(

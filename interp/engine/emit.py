@@ -145,7 +145,7 @@ class _RegionEmitter:
             case ir.Not(reg):
                 return kit.not_(1)(self._read(reg))
             case ir.Imm(value, literal):
-                return kit.const(n, _literal(value, literal, kind))
+                return kit.const(n, literal_bits(value, literal, kind))
             case ir.Special(name):
                 word = kit.special(name)
                 return kit.trunc(word.n, n)(word) if word.n >= n else kit.zext(word.n, n)(word)
@@ -276,7 +276,7 @@ class _RegionEmitter:
         return kit.emit(f"zext i32 {one} to i64")
 
 
-def _literal(value: int, literal: str, kind: str) -> int:
+def literal_bits(value: int, literal: str, kind: str) -> int:
     """Bits of an immediate for an operand of type `kind`: a double literal becomes an f32 where one is wanted."""
     if literal == "f64" and kind == "f32":
         number = struct.unpack("<d", struct.pack("<Q", value))[0]

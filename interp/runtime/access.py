@@ -23,6 +23,7 @@ from interp.runtime.layout import (
     FAULT_OUT_OF_BOUNDS,
     FAULT_READ_ONLY,
     LOCAL_WINDOW,
+    PARAM_WINDOW,
     SHARED_BASE,
     SHARED_WINDOW,
     SPACE_GENERIC,
@@ -33,12 +34,14 @@ from interp.runtime.layout import (
 )
 from interp.runtime.native import symbol
 from interp.runtime.raw import (
+    load_i64,
     load_u8,
     load_u16,
     load_u32,
     load_u64,
     native,
     native_inline,
+    store_i64,
     store_u8,
     store_u16,
     store_u32,
@@ -60,16 +63,8 @@ _FULL = 0xFFFFFFFF
 _WINDOW = 0x1_0000_0000
 
 
-@native_inline
-def get(address):
-    """The signed 64-bit word at a host address."""
-    return np.int64(load_u64(address))
-
-
-@native_inline
-def put(address, value):
-    """Store a 64-bit word at a host address."""
-    store_u64(address, np.uint64(value))
+get, put = load_i64, store_i64
+"""Signed 64-bit words at host addresses: fields of contexts, frames and tables."""
 
 
 @native
@@ -114,6 +109,8 @@ def locate(ctx, warp, site, lane, space, address, size, writes):
         space, address = np.int64(SPACE_SHARED), address - SHARED_WINDOW
     elif space == SPACE_GENERIC and LOCAL_WINDOW <= address < LOCAL_WINDOW + _WINDOW:
         space, address = np.int64(SPACE_LOCAL), address - LOCAL_WINDOW
+    elif space == SPACE_GENERIC and PARAM_WINDOW <= address < PARAM_WINDOW + _WINDOW:
+        space, address = np.int64(SPACE_PARAM), address - PARAM_WINDOW
     if space == SPACE_SHARED:
         offset, limit, base = address - SHARED_BASE, get(ctx + _SHARED_SIZE), get(ctx + _SHARED)
     elif space == SPACE_LOCAL:
@@ -135,6 +132,20 @@ def locate(ctx, warp, site, lane, space, address, size, writes):
         fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, address, size)
         return np.int64(0)
     return base + offset
+
+
+@native
+def locate_bytes(ctx, warp, site, lane, address, size, writes):
+    """Host address of `size` bytes of global memory, any alignment, or 0 after recording a fault."""
+    row = _find_row(ctx, site, address, size)
+    if row < 0:
+        fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, address, size)
+        return np.int64(0)
+    at = get(ctx + _ALLOCS) + row * _ROW
+    if writes and not get(at + 24) & ALLOC_WRITABLE:
+        fault(ctx, warp, site, lane, FAULT_READ_ONLY, address, size)
+        return np.int64(0)
+    return address + get(at + 16)
 
 
 @native

@@ -4,7 +4,8 @@ Source: PTX ISA 'cp.async', 'cp.async.commit_group', 'cp.async.wait_group'. Grou
 own count of committed groups; an entry of the queue holds one instruction's copies of up to 32 lanes and the group each
 belongs to. Bounds are checked at issue, where the fault's line is; data are read at completion.
 
-Queue of a warp: 16 words of header (number of entries, then 32 committed counts as u32), then entries of ENTRY_BYTES.
+Queue of a warp: 32 words of header (number of entries, number ever issued, 32 committed counts as u32 from byte 64), then
+entries of ENTRY_BYTES.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from interp.runtime.access import fault, get, locate, put
 from interp.runtime.layout import ASYNC_ENTRIES, FAULT_QUEUE_FULL, SPACE_GLOBAL, SPACE_SHARED, WARP
 from interp.runtime.native import symbol
 from interp.runtime.raw import load_u8, load_u32, load_u64, native, store_u8, store_u32, store_u64
+from interp.runtime.waiting import right_away
 
 HEADER_BYTES = 256
 ENTRY_BYTES = 16 + 32 * (4 + 4 + 8 + 8)
@@ -50,8 +52,15 @@ def async_copy(ctx, warp, site, mask, results, operands, size, p1, p2, p3):
         store_u64(entry + _TARGET + 8 * i, np.uint64(target))
         store_u64(entry + _SOURCE + 8 * i, np.uint64(source))
         lanes |= np.int64(1) << i
+    if right_away(ctx):
+        for i in range(32):
+            if lanes >> i & 1:
+                _copy_lane(entry, i, size)
+        return
+    issued = get(queue + 8) + 1
+    put(queue + 8, issued)
     put(entry, lanes)
-    put(entry + 8, size)
+    put(entry + 8, size | issued << 8)
     put(queue, entries + 1)
 
 
@@ -84,7 +93,7 @@ def complete(queue, mask, pending):
     kept = np.int64(0)
     for e in range(get(queue)):
         entry = queue + HEADER_BYTES + e * ENTRY_BYTES
-        lanes, size = get(entry), get(entry + 8)
+        lanes, size = get(entry), get(entry + 8) & 255
         for i in range(32):
             if not (lanes & mask) >> i & 1:
                 continue
@@ -101,6 +110,20 @@ def complete(queue, mask, pending):
                     put(move_to + b, get(entry + b))
             kept += 1
     put(queue, kept)
+
+
+@native
+def complete_before(queue, mask, issued):
+    """Complete the copies of the lanes in `mask` that were among the first `issued` of the warp."""
+    for e in range(get(queue)):
+        entry = queue + HEADER_BYTES + e * ENTRY_BYTES
+        lanes = get(entry)
+        if get(entry + 8) >> 8 > issued:
+            return
+        for i in range(32):
+            if (lanes & mask) >> i & 1:
+                _copy_lane(entry, i, get(entry + 8) & 255)
+        put(entry, lanes & ~mask)
 
 
 @symbol("async_wait")

@@ -51,6 +51,12 @@ _CTX_FIELDS = (
     ("LINEAR", 1),  # CTA index in the list that is run
     ("FUEL_SLICE", 1),
     ("ZERO", 1),  # always 0: what an inactive lane loads
+    ("BULK", 1),  # host address of the CTA's list of bulk copies (interp.runtime.bulk)
+    ("ASYNCHRONY", 1),  # see ASYNC_*
+    ("RANDOM", 1),  # state of the choices that seeded completion makes
+    ("EVENTS", 1),  # things happened that another warp may have waited for
+    ("IDLE_ROUNDS", 1),  # rounds of all warps since the last event
+    ("WAITING", 1),  # the warp that runs has polled something in vain and gives up its turn at the next back edge
 )
 
 
@@ -70,8 +76,10 @@ _WARP_FIELDS = (
     ("STATUS", 1),  # see STATUS_*
     ("CURSOR", 1),  # region where the search for pending lanes starts after fuel ran out
     ("ASYNC", 1),  # host address of the warp's queue
-    ("ASYNC_COUNT", 1),
-    ("SPARE", 10),
+    ("WAIT_SITE", 1),  # of the last wait in vain, -1 = none, and what it waits for: address, parity
+    ("WAIT_ADDRESS", 1),
+    ("WAIT_PARITY", 1),
+    ("SPARE", 8),
     ("TID", 48),  # three <32 x i32>
 )
 
@@ -85,6 +93,8 @@ STATUS_BARRIER = 2
 STATUS_FUEL = 3
 STATUS_FAULT = 4
 STATUS_STUCK = 5
+STATUS_POLL = 6
+"""Waits in memory: polled something in vain, and is asked again in the next round."""
 
 CTA_IDLE = 0
 CTA_RUNNING = 1
@@ -105,14 +115,26 @@ FAULT_QUEUE_FULL = 4
 FAULT_TRAP = 5
 FAULT_BAD_MEMBER_MASK = 6
 FAULT_UNMODELLED = 7
+FAULT_BAD_MBARRIER = 8
+FAULT_BAD_TENSOR_MAP = 9
+FAULT_BAD_DESCRIPTOR = 10
+
+ASYNC_LATE, ASYNC_EAGER, ASYNC_SEEDED = range(3)
+ASYNCHRONY = {"late": ASYNC_LATE, "eager": ASYNC_EAGER, "seeded": ASYNC_SEEDED}
+"""When asynchronous operations take effect: at the wait that guarantees it, at issue, or at either by a seeded choice."""
 
 SHARED_BASE = 0x400
 """Device address (32-bit) of a CTA's first shared byte: 1 KiB is reserved below it, as on sm_80 and later."""
 SHARED_WINDOW = 0x7FFE_0000_0000
 LOCAL_WINDOW = 0x7FFD_0000_0000
-"""Bases of the generic windows of shared and local memory."""
+PARAM_WINDOW = 0x7FFC_0000_0000
+"""Bases of the generic windows of shared and local memory and of kernel parameters."""
 
 SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_GENERIC, SPACE_CONST, SPACE_PARAM = range(6)
 
 ASYNC_ENTRIES = 4096
 """Asynchronous copies a warp may have outstanding; a launch that needs more stops with a clear fault."""
+WGMMA_ENTRIES = 512
+"""Outstanding `wgmma` of a warp; likewise."""
+BULK_ENTRIES = 2048
+"""Outstanding bulk copies of a CTA; likewise."""

@@ -6,7 +6,7 @@ another process.
 
 The cache directory is named by a digest of every source file of `interp`: numba itself only looks at the file that
 holds the outermost function, and would otherwise run stale code after a change in a function that it calls. It is set
-only while one of our functions is being declared, so numba code of the host application is not affected.
+only while one of our functions is being declared, so numba code of the host application is not affected. With an empty cache a second process helps (`prefetch`).
 
 `GPUEMU_CPU` and `GPUEMU_CPU_FEATURES` apply to this code too (numba's own settings are used for it).
 """
@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -69,9 +71,10 @@ def _cache_dir() -> str | None:
 
 
 @contextmanager
-def _numba_settings() -> Iterator[None]:
+def numba_settings(cache_dir: str | None) -> Iterator[None]:
+    """numba's configuration for code of ours: where it caches, and for which CPU it compiles."""
     saved = numba_config.CACHE_DIR, numba_config.CPU_NAME, numba_config.CPU_FEATURES
-    numba_config.CACHE_DIR = _cache_dir() or ""
+    numba_config.CACHE_DIR = cache_dir or ""
     if cpu := os.environ.get("GPUEMU_CPU"):
         numba_config.CPU_NAME = cpu
         numba_config.CPU_FEATURES = os.environ.get("GPUEMU_CPU_FEATURES", "")
@@ -100,9 +103,66 @@ def address(name: str) -> int:
             entry = _REGISTRY[name]
         except KeyError:
             raise InternalError(f"no runtime symbol {name}") from None
+        for process in _HELPERS.pop(name, ()):
+            process.wait()
         with _numba_settings():
             _COMPILED[name] = numba.cfunc(entry.signature, cache=_cache_dir() is not None)(entry.function)
+        _mark(name)
     return int(_COMPILED[name].address)
+
+
+# ------------------------------------------------------------------------------------------------ a second core
+_HELPERS: dict[str, list[subprocess.Popen[bytes]]] = {}
+_WORKER = "import sys, interp.runtime.functions as f; from interp.runtime.native import address; [address(n) for n in sys.argv[1:]]"
+
+
+def prefetch(names: Iterable[str]) -> None:
+    """Have symbols that are not in the cache compiled by another process while this one does something else.
+
+    numba compiles about four functions a second and holds the GIL; with an empty cache that is most of the time to a first
+    result. `address` waits for the process and then loads what it left in the cache. Does nothing without a second core or a
+    cache, and for symbols that are there already; if the process fails, `address` compiles as usual."""
+    root = _cache_dir()
+    missing = [n for n in names if n in _REGISTRY and n not in _COMPILED and n not in _HELPERS and not _is_marked(n)]
+    if root is None or not missing or _cores() < 2:
+        return
+    path = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _WORKER, *missing], env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    except OSError:
+        return
+    for name in missing:
+        _HELPERS.setdefault(name, []).append(process)
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _marker(name: str) -> Path | None:
+    """A file that says that this symbol is in the cache for the current CPU; only a hint."""
+    root = _cache_dir()
+    cpu = hashlib.sha256(f"{os.environ.get('GPUEMU_CPU')} {os.environ.get('GPUEMU_CPU_FEATURES')}".encode()).hexdigest()[:8]
+    return None if root is None else Path(root) / f"{name}-{cpu}.done"
+
+
+def _is_marked(name: str) -> bool:
+    marker = _marker(name)
+    return marker is not None and marker.exists()
+
+
+def _mark(name: str) -> None:
+    marker = _marker(name)
+    if marker is not None:
+        try:
+            marker.touch()
+        except OSError:
+            return
 
 
 def names() -> list[str]:

@@ -1,0 +1,289 @@
+"""The step loop: runs one warp of a traced program until it ends, waits, runs out of fuel or faults.
+
+    int64 run_warp_traced(ctx, warp) -> STATUS_*, as the compiled engine's `run_warp` (interp/engine/control.py)
+
+The rules are those of the compiled engine, written again: of all regions with pending lanes the lowest runs next (thread
+frontiers); a region that starts with an instruction for several lanes waits until all live lanes of the member mask have arrived; a
+back edge burns fuel; after the last fuel the search starts behind the region that burned it. A fault ends the warp at the end of its
+region, as it does there.
+
+Every instruction is a call of its handler. A guard narrows the mask; an instruction whose guard holds nowhere is called all the
+same, with no lanes.
+
+Observation: when the context has a hook (`CTX["HOOK"]`), it is called before and after every instruction and at the transfers of
+control, see OBSERVE_*. A hook that answers non-zero stops the launch (FAULT_STOPPED). Nothing is observed after a fault.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from interp.engine.traced.program import (
+    BARRIER,
+    EXIT,
+    GO,
+    INST,
+    PROGRAM,
+    REGION,
+    SPLIT,
+    SPLIT_EXIT,
+    SPLIT_TRAP,
+    TRAP,
+)
+from interp.kits.words import call_address
+from interp.runtime import layout as L
+from interp.runtime.access import get, put
+from interp.runtime.layout import CTX, WARP, WARP_WORDS
+from interp.runtime.native import symbol
+from interp.runtime.raw import load_u32, native, store_u32
+
+OBSERVE_BEFORE, OBSERVE_AFTER, OBSERVE_BRANCH, OBSERVE_BARRIER, OBSERVE_END = range(5)
+"""Events: before and after an instruction; a branch or exit (`extra`: lanes that take it); arrival at a barrier (`extra`: its number,
+threads in the upper 32 bits); the end of lanes without an instruction."""
+
+RUN_WARP = "run_warp_traced"
+_PENDING = 8 * WARP_WORDS
+_C_PROGRAM, _C_HOOK, _C_FAULT, _C_FAULT_SITE, _C_FUEL = (8 * CTX[n] for n in ("PROGRAM", "HOOK", "FAULT", "FAULT_SITE", "FUEL"))
+_C_COUNTERS, _C_LIVE, _C_ARRIVED, _C_EXPECTED = (8 * CTX[n] for n in ("COUNTERS", "LIVE", "ARRIVED", "EXPECTED"))
+_W_LIVE, _W_CURSOR = 8 * WARP["LIVE"], 8 * WARP["CURSOR"]
+_P_REGIONS, _P_NREGIONS, _P_INSTS, _P_COUNTS, _P_GUARDED, _P_DIVERGES = (
+    8 * PROGRAM[n] for n in ("REGIONS", "NREGIONS", "INSTS", "COUNTS", "GUARDED_AT", "DIVERGES")
+)
+_INST_BYTES, _REGION_BYTES = 8 * len(INST), 8 * len(REGION)
+_I_HANDLER, _I_OPS, _I_GUARD, _I_NEGATED, _I_COUNTER, _I_SITE = (8 * INST[n] for n in INST)
+(_R_FIRST, _R_COUNT, _R_KIND, _R_TAKEN, _R_NEXT, _R_BACK, _R_GUARD, _R_NEGATED, _R_WAITS, _R_MEMBERS, _R_TOUCHES, _R_SITE, _R_NUMBER,
+ _R_THREADS) = (8 * REGION[n] for n in REGION)  # fmt: skip
+_FULL = 0xFFFFFFFF
+
+call_handler = call_address(5, False)
+call_hook = call_address(6, True)
+
+
+@native
+def lanes_in(mask):
+    """Number of one bits of a lane mask."""
+    n = np.int64(0)
+    while mask:
+        mask &= mask - 1
+        n += 1
+    return n
+
+
+@native
+def row_of(warp, word):
+    """Address of the row that a row word names."""
+    return word - 1 if word & 1 else warp + word
+
+
+@native
+def guarded(warp, word, negated, mask):
+    """The lanes of `mask` for which a guard holds."""
+    bits = np.int64(load_u32(row_of(warp, word)))
+    return mask & (bits ^ _FULL if negated else bits)
+
+
+@native
+def first_lane(warp, word, mask):
+    """The 32-bit word of the first lane of the mask."""
+    lane = np.int64(0)
+    while lane < 31 and not mask >> lane & 1:
+        lane += 1
+    return np.int64(load_u32(row_of(warp, word) + 4 * lane))
+
+
+@native
+def observe(ctx, warp, event, site, mask, extra):
+    """Tell the hook, if there is one and no fault yet."""
+    hook = get(ctx + _C_HOOK)
+    if hook != 0 and get(ctx + _C_FAULT) == 0 and call_hook(hook, ctx, warp, event, site, mask, extra) != 0:
+        put(ctx + _C_FAULT, L.FAULT_STOPPED)
+        put(ctx + _C_FAULT_SITE, site)
+
+
+@native
+def add_lanes(address, mask):
+    """OR lanes into a 32-bit mask in memory."""
+    store_u32(address, np.uint32(load_u32(address) | np.uint32(mask)))
+
+
+@native
+def run_region(ctx, warp, program, region, index, mask):
+    """Count and run the instructions of a region in the lanes of `mask`."""
+    counts = get(program + _P_COUNTS)
+    counters = get(ctx + _C_COUNTERS)
+    if counts:
+        put(counters + 16 * index, get(counters + 16 * index) + 1)
+        put(counters + 16 * index + 8, get(counters + 16 * index + 8) + lanes_in(mask))
+    inst = get(program + _P_INSTS) + get(region + _R_FIRST) * _INST_BYTES
+    hooked = get(ctx + _C_HOOK) != 0
+    for _ in range(get(region + _R_COUNT)):
+        lanes = mask
+        site = get(inst + _I_SITE)
+        guard = get(inst + _I_GUARD)
+        if guard != -1:
+            lanes = guarded(warp, guard, get(inst + _I_NEGATED), mask)
+            if counts:
+                counter = counters + 8 * (get(program + _P_GUARDED) + get(inst + _I_COUNTER))
+                put(counter, get(counter) + lanes_in(lanes))
+        if hooked:
+            observe(ctx, warp, OBSERVE_BEFORE, site, lanes, 0)
+        call_handler(get(inst + _I_HANDLER), ctx, warp, site, lanes, get(inst + _I_OPS))
+        if hooked:
+            observe(ctx, warp, OBSERVE_AFTER, site, lanes, 0)
+        inst += _INST_BYTES
+
+
+@native
+def gather(ctx, warp, region, index, count, mask):
+    """Park the lanes at a region until every live lane of the member mask is there: those that go on, or 0."""
+    parked = warp + _PENDING + 4 * (count + index)
+    add_lanes(parked, mask)
+    here = np.int64(load_u32(parked))
+    store_u32(parked + 4 * count, np.uint32(_FULL))
+    wanted = get(warp + _W_LIVE)
+    members = get(region + _R_MEMBERS)
+    if members != -1:
+        wanted &= first_lane(warp, members, here)
+    if wanted & ~here:
+        return np.int64(0)
+    store_u32(parked, np.uint32(0))
+    return here
+
+
+@native
+def end_lanes(ctx, warp, program, count, mask):
+    """The lanes of `mask` end; those that waited for them look again: the lanes that are pending now."""
+    put(warp + _W_LIVE, get(warp + _W_LIVE) ^ mask)
+    put(ctx + _C_LIVE, get(ctx + _C_LIVE) - lanes_in(mask))
+    freed = np.int64(0)
+    for r in range(count):
+        if get(get(program + _P_REGIONS) + r * _REGION_BYTES + _R_WAITS):
+            parked = warp + _PENDING + 4 * (count + r)
+            lanes = load_u32(parked)
+            if lanes and load_u32(parked + 4 * count) == np.uint32(_FULL):
+                store_u32(parked, np.uint32(0))
+                add_lanes(warp + _PENDING + 4 * r, lanes)
+                freed |= np.int64(lanes)
+    return freed
+
+
+@native
+def arrive(ctx, warp, region, count, mask):
+    """Lanes arrive at a CTA barrier and are parked at the region behind it."""
+    number = first_lane(warp, get(region + _R_NUMBER), mask) & 15
+    threads = np.int64(0)
+    if get(region + _R_THREADS) != -1:
+        threads = first_lane(warp, get(region + _R_THREADS), mask)
+    observe(ctx, warp, OBSERVE_BARRIER, get(region + _R_SITE), mask, number | threads << 32)
+    parked = warp + _PENDING + 4 * (count + get(region + _R_TAKEN))
+    add_lanes(parked, mask)
+    store_u32(parked + 4 * count, np.uint32(number))
+    put(ctx + _C_ARRIVED + 8 * number, get(ctx + _C_ARRIVED + 8 * number) + lanes_in(mask))
+    put(ctx + _C_EXPECTED + 8 * number, threads)
+
+
+@native
+def out_of_fuel(ctx, warp, index):
+    """Burn one unit of fuel; whether it was the last."""
+    left = get(ctx + _C_FUEL) - 1
+    put(ctx + _C_FUEL, left)
+    if left < 0:
+        put(warp + _W_CURSOR, index + 1)
+    return left < 0
+
+
+@native
+def nothing_pending(warp, count):
+    """Why a warp cannot go on: it has ended, waits at a barrier, or for lanes that never come."""
+    if get(warp + _W_LIVE) == 0:
+        return np.int64(L.STATUS_DONE)
+    for r in range(count):
+        parked = warp + _PENDING + 4 * (count + r)
+        if load_u32(parked) and load_u32(parked + 4 * count) != np.uint32(_FULL):
+            return np.int64(L.STATUS_BARRIER)
+    return np.int64(L.STATUS_STUCK)
+
+
+@native
+def trap(ctx, site):
+    """The launch ends with a trap."""
+    put(ctx + _C_FAULT, L.FAULT_TRAP)
+    put(ctx + _C_FAULT_SITE, site)
+    return np.int64(L.STATUS_FAULT)
+
+
+@symbol(RUN_WARP, "int64(int64, int64)")
+def run_warp_traced(ctx, warp):
+    """Run a warp; see the module's description."""
+    program = get(ctx + _C_PROGRAM)
+    count, regions = get(program + _P_NREGIONS), get(program + _P_REGIONS)
+    pending = warp + _PENDING
+    index = get(warp + _W_CURSOR)
+    put(warp + _W_CURSOR, 0)
+    while True:
+        looked = np.int64(0)
+        mask = np.int64(0)
+        while looked <= count:
+            index = np.int64(0) if index >= count else index
+            mask = np.int64(load_u32(pending + 4 * index))
+            if mask:
+                break
+            index += 1
+            looked += 1
+        if mask == 0:
+            return nothing_pending(warp, count)
+        here, index = index, np.int64(0)
+        store_u32(pending + 4 * here, np.uint32(0))
+        region = regions + here * _REGION_BYTES
+        if get(region + _R_WAITS):
+            mask = gather(ctx, warp, region, here, count, mask)
+            if mask == 0:
+                continue
+        run_region(ctx, warp, program, region, here, mask)
+        site, kind = get(region + _R_SITE), get(region + _R_KIND)
+        taken = mask
+        if site >= 0:
+            observe(ctx, warp, OBSERVE_BEFORE, site, mask, 0)
+        if kind >= SPLIT:
+            taken = guarded(warp, get(region + _R_GUARD), get(region + _R_NEGATED), mask)
+        if site >= 0 and kind != BARRIER:
+            observe(ctx, warp, OBSERVE_BRANCH, site, mask, taken)
+        if get(region + _R_TOUCHES) and get(ctx + _C_FAULT) != 0 or get(ctx + _C_FAULT) == L.FAULT_STOPPED:
+            return np.int64(L.STATUS_FAULT)
+        if kind == BARRIER:
+            arrive(ctx, warp, region, count, mask)
+            if get(ctx + _C_FAULT) == L.FAULT_STOPPED:
+                return np.int64(L.STATUS_FAULT)
+            continue
+        if kind == EXIT:
+            end_lanes(ctx, warp, program, count, mask)
+            continue
+        if kind == TRAP or kind == SPLIT_TRAP and taken:
+            rest = mask ^ taken
+            if rest:
+                add_lanes(pending + 4 * get(region + _R_TAKEN), rest)
+            return trap(ctx, site)
+        rest = mask ^ taken
+        if taken and rest and get(program + _P_DIVERGES) == 0 and kind == SPLIT:
+            put(ctx + _C_FAULT, L.FAULT_SPLIT)
+            put(ctx + _C_FAULT_SITE, site)
+            return np.int64(L.STATUS_FAULT)
+        back = np.int64(0)
+        if kind == GO:
+            add_lanes(pending + 4 * get(region + _R_TAKEN), mask)
+            back = get(region + _R_BACK) & 1
+        elif kind == SPLIT:
+            add_lanes(pending + 4 * get(region + _R_TAKEN), taken)
+            add_lanes(pending + 4 * get(region + _R_NEXT), rest)
+            if taken:
+                back |= get(region + _R_BACK) & 1
+            if rest:
+                back |= get(region + _R_BACK) >> 1
+        else:
+            add_lanes(pending + 4 * get(region + _R_TAKEN), rest)
+            if rest and not taken:
+                back = get(region + _R_BACK) & 1
+            if taken:
+                end_lanes(ctx, warp, program, count, taken)
+        if back and out_of_fuel(ctx, warp, here):
+            return np.int64(L.STATUS_FUEL)

@@ -1,0 +1,330 @@
+"""Bulk asynchronous copies of a CTA: the list of those that are outstanding, and when they take effect.
+
+Source: PTX ISA 'cp.async.bulk', 'cp.async.bulk.tensor', 'cp.reduce.async.bulk', their groups, 'cp.async.mbarrier.arrive'.
+
+Loads name an mbarrier; under `late` completion they happen when a wait on that barrier would otherwise fail. Stores and
+reductions belong to the issuing thread's groups; they happen at the `wait_group` that covers them, `.read` or not (so a wait
+that lacks only the guarantee of visibility is not noticed), and at the end of the CTA at the latest. Descriptors are read and
+checked when a copy is issued, data when it happens.
+
+The list, one a CTA: 64 words of header (number of entries, first that may be outstanding), committed groups (u32 a thread), then
+entries of ENTRY_WORDS words in order of issue.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from interp.runtime.access import fault, get, locate, locate_bytes, note_write, put
+from interp.runtime.async_copy import complete_before
+from interp.runtime.layout import BULK_ENTRIES, CTX, FAULT_QUEUE_FULL, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, WARP
+from interp.runtime.mbarrier_word import ABSENT, add_pending, arrive, load_barrier, parity_of, transact
+from interp.runtime.native import symbol
+from interp.runtime.raw import load_u8, load_u32, load_u64, native, store_u8, store_u32, store_u64
+from interp.runtime.tensor_copy import check_map, copy_tile
+from interp.runtime.tile_reduce import reduce_bytes
+from interp.runtime.waiting import note_event, right_away
+
+HEADER_BYTES = 512 + 4 * 1024
+ENTRY_WORDS = 40
+ENTRY_BYTES = 8 * ENTRY_WORDS
+BULK_BYTES = HEADER_BYTES + BULK_ENTRIES * ENTRY_BYTES
+_BULK, _WARPS, _STRIDE, _WATCH_HI = (8 * CTX[n] for n in ("BULK", "WARPS", "WARP_STRIDE", "WATCH_HI"))
+_WARP_ID, _QUEUE = 8 * WARP["ID"], 8 * WARP["ASYNC"]
+_COUNT, _FIRST, _COMMITTED = 0, 8, 512
+
+DONE, LOAD, STORE, REDUCE, ARRIVAL = range(5)
+(
+    E_KIND, E_WARP, E_LANE, E_GROUP, E_BARRIER, E_HOST, E_SHARED, E_BYTES, E_GLOBAL, E_SITE, E_CODE, E_RANK, E_COORDS,
+    _, _, _, _, E_MAP,
+) = (8 * i for i in range(18))  # fmt: skip
+
+
+@native
+def new_entry(ctx, warp, site, lane, kind):
+    """Address of a fresh entry of the list, or 0 after a fault."""
+    bulk = get(ctx + _BULK)
+    count = get(bulk + _COUNT)
+    if count == BULK_ENTRIES:
+        kept = np.int64(0)
+        for e in range(get(bulk + _FIRST), count):
+            entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
+            if get(entry) != DONE:
+                for i in range(ENTRY_WORDS):
+                    put(bulk + HEADER_BYTES + kept * ENTRY_BYTES + 8 * i, get(entry + 8 * i))
+                kept += 1
+        put(bulk + _FIRST, np.int64(0))
+        count = kept
+        if count == BULK_ENTRIES:
+            fault(ctx, warp, site, lane, FAULT_QUEUE_FULL, np.int64(0), 0)
+            return np.int64(0)
+    entry = bulk + HEADER_BYTES + count * ENTRY_BYTES
+    put(bulk + _COUNT, count + 1)
+    put(entry + E_KIND, kind)
+    put(entry + E_WARP, warp)
+    put(entry + E_LANE, lane)
+    put(entry + E_SITE, site)
+    thread = get(warp + _WARP_ID) * 32 + lane
+    put(entry + E_GROUP, np.int64(load_u32(bulk + _COMMITTED + 4 * thread)))
+    put(entry + E_RANK, np.int64(0))
+    put(entry + E_BARRIER, np.int64(0))
+    return entry
+
+
+@native
+def _forget_done(bulk):
+    """Move past entries that are done; an empty list starts again at its beginning."""
+    first, count = get(bulk + _FIRST), get(bulk + _COUNT)
+    while first < count and get(bulk + HEADER_BYTES + first * ENTRY_BYTES) == DONE:
+        first += 1
+    if first == count:
+        first = np.int64(0)
+        put(bulk + _COUNT, first)
+    put(bulk + _FIRST, first)
+
+
+@native
+def _perform(ctx, entry):
+    """Let an entry take effect."""
+    kind, warp, lane, site = get(entry + E_KIND), get(entry + E_WARP), get(entry + E_LANE), get(entry + E_SITE)
+    put(entry + E_KIND, np.int64(DONE))
+    barrier = get(entry + E_BARRIER)
+    if kind == ARRIVAL:
+        complete_before(get(warp + _QUEUE), np.int64(1) << lane, get(entry + E_BYTES))
+        if load_barrier(barrier) != ABSENT:
+            arrive(barrier, np.uint64(1), 0)
+            note_event(ctx)
+        return
+    size = get(entry + E_BYTES)
+    if get(entry + E_RANK) != 0:
+        copy_tile(ctx, warp, site, lane, kind, entry + E_MAP, entry + E_COORDS, get(entry + E_HOST), get(entry + E_SHARED), get(entry + E_CODE))
+    else:
+        address = get(entry + E_GLOBAL)
+        at = locate_bytes(ctx, warp, site, lane, address, size, kind != LOAD)
+        host = get(entry + E_HOST)
+        if at == 0:
+            return
+        if kind == LOAD:
+            copy_bytes(host, at, size)
+        elif kind == STORE:
+            copy_bytes(at, host, size)
+        else:
+            reduce_bytes(get(entry + E_CODE), at, host, size)
+        if kind != LOAD and get(ctx + _WATCH_HI):
+            note_write(ctx, site, address, size)
+    if kind == LOAD and load_barrier(barrier) != ABSENT:
+        transact(barrier, size)
+        note_event(ctx)
+
+
+@native
+def copy_bytes(target, source, size):
+    """Copy bytes, eight at a time where there are."""
+    at = np.int64(0)
+    while at + 8 <= size:
+        store_u64(target + at, load_u64(source + at))
+        at += 8
+    while at < size:
+        store_u8(target + at, load_u8(source + at))
+        at += 1
+
+
+@native
+def complete_for_barrier(ctx, warp, barrier, parity):
+    """Complete what was issued on a barrier, in order, until its phase of that parity is over."""
+    bulk = get(ctx + _BULK)
+    if bulk == 0 or get(bulk + _COUNT) == 0:
+        return
+    for e in range(get(bulk + _FIRST), get(bulk + _COUNT)):
+        entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
+        if get(entry + E_KIND) != DONE and get(entry + E_BARRIER) == barrier:
+            _perform(ctx, entry)
+            if parity_of(load_u64(barrier)) != parity:
+                break
+    _forget_done(bulk)
+
+
+@native
+def finish_bulk(ctx):
+    """The CTA has ended: stores and reductions that nobody waited for happen now."""
+    bulk = get(ctx + _BULK)
+    if bulk != 0:
+        for e in range(get(bulk + _FIRST), get(bulk + _COUNT)):
+            entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
+            kind = get(entry + E_KIND)
+            if kind == STORE or kind == REDUCE:
+                _perform(ctx, entry)
+
+
+@native
+def reset_bulk(ctx):
+    """An empty list for a new CTA."""
+    bulk = get(ctx + _BULK)
+    if bulk != 0:
+        for i in range(HEADER_BYTES >> 3):
+            put(bulk + 8 * i, np.int64(0))
+
+
+@native
+def _issue(ctx, entry):
+    if right_away(ctx):
+        _perform(ctx, entry)
+        _forget_done(get(ctx + _BULK))
+
+
+@native
+def _barrier_at(ctx, warp, site, lane, address):
+    """Host address of an mbarrier operand (shared, or generic)."""
+    return locate(ctx, warp, site, lane, SPACE_GENERIC if address >> 32 else SPACE_SHARED, address, 8, True)
+
+
+@native
+def _shared_at(ctx, warp, site, lane, address, size, writes):
+    """Host address of `size` bytes of shared memory, 16-byte aligned, or 0 after a fault."""
+    space = np.int64(SPACE_GENERIC if address >> 32 else SPACE_SHARED)
+    at = locate(ctx, warp, site, lane, space, address, 16, writes)
+    if at != 0 and size > 16:
+        last = locate(ctx, warp, site, lane, space, address + size - 16, 16, writes)
+        if last == 0:
+            return last
+    return at
+
+
+@symbol("async_bulk_load")
+def async_bulk_load(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
+    """Global to shared. Operands: shared address, global address, barrier (64 bits each), bytes."""
+    for i in range(32):
+        if not mask >> i & 1:
+            continue
+        size = np.int64(load_u32(operands + 768 + 4 * i))
+        shared = get(operands + 8 * i)
+        host = _shared_at(ctx, warp, site, i, shared, size, True)
+        barrier = _barrier_at(ctx, warp, site, i, get(operands + 512 + 8 * i))
+        if host == 0 or barrier == 0:
+            return
+        entry = new_entry(ctx, warp, site, i, LOAD)
+        if entry == 0:
+            return
+        put(entry + E_BARRIER, barrier)
+        put(entry + E_HOST, host)
+        put(entry + E_BYTES, size)
+        put(entry + E_GLOBAL, get(operands + 256 + 8 * i))
+        _issue(ctx, entry)
+
+
+@symbol("async_bulk_store")
+def async_bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3):
+    """Shared to global. Operands: global address, shared address (64 bits), bytes. code: -1, or an atomic's."""
+    for i in range(32):
+        if not mask >> i & 1:
+            continue
+        size = np.int64(load_u32(operands + 512 + 4 * i))
+        host = _shared_at(ctx, warp, site, i, get(operands + 256 + 8 * i), size, False)
+        if host == 0:
+            return
+        entry = new_entry(ctx, warp, site, i, STORE if code < 0 else REDUCE)
+        if entry == 0:
+            return
+        put(entry + E_HOST, host)
+        put(entry + E_BYTES, size)
+        put(entry + E_GLOBAL, get(operands + 8 * i))
+        put(entry + E_CODE, code)
+        _issue(ctx, entry)
+
+
+@native
+def _tensor_entry(ctx, warp, site, lane, kind, map_address, shared, rank, coords):
+    """An entry with a checked copy of the tensor map; its size in E_BYTES. 0 after a fault."""
+    source = locate(ctx, warp, site, lane, SPACE_GENERIC, map_address, 64, False)
+    if source == 0:
+        return source
+    size = check_map(ctx, warp, site, lane, source, map_address, rank)
+    if size == 0:
+        return np.int64(0)
+    host = _shared_at(ctx, warp, site, lane, shared, size, kind == LOAD)
+    if host == 0:
+        return host
+    entry = new_entry(ctx, warp, site, lane, kind)
+    if entry == 0:
+        return entry
+    for w in range(16):
+        put(entry + E_MAP + 8 * w, get(source + 8 * w))
+    for c in range(rank):
+        put(entry + E_COORDS + 8 * c, np.int64(np.int32(load_u32(coords + 128 * c + 4 * lane))))
+    put(entry + E_RANK, rank)
+    put(entry + E_HOST, host)
+    put(entry + E_SHARED, shared & 0xFFFFFFFF)
+    put(entry + E_BYTES, size)
+    return entry
+
+
+@symbol("async_tensor_load")
+def async_tensor_load(ctx, warp, site, mask, results, operands, rank, p1, p2, p3):
+    """Operands: shared address, map address, barrier (64 bits each), coordinates."""
+    for i in range(32):
+        if not mask >> i & 1:
+            continue
+        barrier = _barrier_at(ctx, warp, site, i, get(operands + 512 + 8 * i))
+        if barrier == 0:
+            return
+        entry = _tensor_entry(ctx, warp, site, i, LOAD, get(operands + 256 + 8 * i), get(operands + 8 * i), rank, operands + 768)
+        if entry == 0:
+            return
+        put(entry + E_BARRIER, barrier)
+        _issue(ctx, entry)
+
+
+@symbol("async_tensor_store")
+def async_tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3):
+    """Operands: map address, shared address (64 bits each), coordinates. op: -1, or an atomic operation's number."""
+    for i in range(32):
+        if not mask >> i & 1:
+            continue
+        kind = STORE if op < 0 else REDUCE
+        entry = _tensor_entry(ctx, warp, site, i, kind, get(operands + 8 * i), get(operands + 256 + 8 * i), rank, operands + 512)
+        if entry == 0:
+            return
+        put(entry + E_CODE, op)
+        _issue(ctx, entry)
+
+
+@symbol("async_bulk_commit")
+def async_bulk_commit(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
+    """Close the open bulk group of each active thread."""
+    at = get(ctx + _BULK) + _COMMITTED + 128 * get(warp + _WARP_ID)
+    for i in range(32):
+        if mask >> i & 1:
+            store_u32(at + 4 * i, np.uint32(load_u32(at + 4 * i) + np.uint32(1)))
+
+
+@symbol("async_bulk_wait")
+def async_bulk_wait(ctx, warp, site, mask, results, operands, pending, p1, p2, p3):
+    """Complete all but the `pending` most recent bulk groups of each active thread."""
+    bulk = get(ctx + _BULK)
+    for e in range(get(bulk + _FIRST), get(bulk + _COUNT)):
+        entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
+        kind, lane = get(entry + E_KIND), get(entry + E_LANE)
+        if (kind == STORE or kind == REDUCE) and get(entry + E_WARP) == warp and mask >> lane & 1:
+            thread = get(warp + _WARP_ID) * 32 + lane
+            if get(entry + E_GROUP) < np.int64(load_u32(bulk + _COMMITTED + 4 * thread)) - pending:
+                _perform(ctx, entry)
+    _forget_done(bulk)
+
+
+@symbol("async_copy_arrive")
+def async_copy_arrive(ctx, warp, site, mask, results, operands, space, noinc, p2, p3):
+    """cp.async.mbarrier.arrive: an arrival when the thread's earlier cp.async are complete. Operand: barrier."""
+    for i in range(32):
+        if not mask >> i & 1:
+            continue
+        barrier = locate(ctx, warp, site, i, space, get(operands + 8 * i), 8, True)
+        if barrier == 0:
+            return
+        entry = new_entry(ctx, warp, site, i, ARRIVAL)
+        if entry == 0:
+            return
+        if not noinc:
+            add_pending(barrier, 1)
+        put(entry + E_BARRIER, barrier)
+        put(entry + E_BYTES, get(get(warp + _QUEUE) + 8))
+        _issue(ctx, entry)

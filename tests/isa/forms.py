@@ -1,0 +1,228 @@
+"""Every form of the lane instructions, and one PTX kernel that executes many of them.
+
+A lane instruction computes registers from registers, lane by lane; what touches memory, other lanes or control is tested by its
+own suites. A form is an opcode that a record accepts, e.g. `cvt.rzi.ftz.s32.f32`. The kernel gives every form the same words as
+operands: for each kind of type (integer, f16, bf16, f32, f64) and operand position one 64-bit word a lane.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from interp.ops import ISA
+from ptx.isa import Effect, Op
+from ptx.types import width
+
+KINDS = ("int", "f16", "bf16", "f32", "f64")
+POSITIONS = 5
+WORDS = len(KINDS) * POSITIONS
+IMMEDIATES = {"lut": 0x96}
+# what has no operands to compute from, or reads the machine
+MACHINE = {"mov.type d, a"}
+
+
+def kind_of(type: str) -> str:
+    """Which input words suit an operand type."""
+    base = type.removesuffix("x2")
+    return base if base in KINDS else "int"
+
+
+@dataclass(frozen=True)
+class Form:
+    """An opcode of a record: operand types by name, sources in order, and its modifiers as the meaning receives them."""
+
+    op: Op
+    opcode: str
+    mods: dict[str, Any]
+    sources: tuple[str, ...]
+    results: tuple[str, ...]
+    immediate: int | None
+
+
+def lane_records() -> list[Op]:
+    """Records of lane instructions: registers in, registers out."""
+    return [
+        op
+        for op in ISA.ops
+        if op.effect is Effect.NONE and op.syntax not in MACHINE and all(o.form in ("reg", "pair", "imm") for o in op.operands)
+    ]
+
+
+def opcodes(op: Op) -> Iterator[str]:
+    """Every opcode that a record's syntax line spells and its constraint allows."""
+    head = op.syntax.partition(" ")[0][len(op.name) :]
+    parts: list[list[str]] = []
+    at = 0
+    while at < len(head):
+        optional = head[at] == "{"
+        end = head.index("}", at) if optional else min((i for i in (head.find(c, at + 1) for c in ".{") if i > 0), default=len(head))
+        name = head[at + 2 : end] if optional else head[at + 1 : end]
+        key = name.replace("::", "_")
+        alternatives = list(op.choices[key]) if key in op.choices else ["." + name]
+        parts.append(["", *alternatives] if optional else alternatives)
+        at = end + 1 if optional else end
+    for chosen in itertools.product(*parts):
+        opcode = op.name + "".join(chosen)
+        if any(r is op for r, _ in ISA._candidates(opcode)):
+            yield opcode
+
+
+def form(op: Op, opcode: str) -> Form:
+    """Resolve an opcode of a record."""
+    mods = next(m for r, m in ISA._candidates(opcode) if r is op)
+    immediate = None
+    for spec in op.operands:
+        if spec.form == "imm":
+            immediate = IMMEDIATES[spec.name]
+            mods[spec.name] = immediate
+    given = op.types(**mods) if callable(op.types) else op.types
+
+    def type_of(name: str) -> str:
+        wanted = given.get(name, "type")
+        return str(mods.get(wanted, wanted))
+
+    sources = tuple(type_of(n) for s in op.operands if s.form != "imm" and s.name not in op.writes for n in s.names)
+    results = tuple(type_of(n) for s in op.operands if s.name in op.writes for n in s.names)
+    if op.name == "setp" and sources[0] in ("f16", "bf16"):
+        results = results[:1]  # the manual gives these no second result
+    return Form(op, opcode, mods, sources, results, immediate)
+
+
+def forms(op: Op) -> list[Form]:
+    return [form(op, o) for o in opcodes(op)]
+
+
+def spread(items: Sequence[Form], most: int) -> list[Form]:
+    """At most `most` of the forms, every modifier value among them as far as that goes: chosen greedily by what is new."""
+    if len(items) <= most:
+        return list(items)
+    seen: set[tuple[str, Any]] = set()
+    out: list[Form] = []
+    rest = list(items)
+    while rest and len(out) < most:
+        best = max(rest, key=lambda f: sum(pair not in seen for pair in f.mods.items()))
+        if all(pair in seen for pair in best.mods.items()):
+            best = rest[len(rest) * len(out) // most % len(rest)]
+        rest.remove(best)
+        out.append(best)
+        seen.update(best.mods.items())
+    return out
+
+
+def _operand(type: str, position: int) -> str:
+    at = KINDS.index(kind_of(type)) * POSITIONS + position
+    if type == "pred":
+        return f"%p{at}"
+    n = width(type)
+    return f"%{'h' if n == 16 else 'r' if n <= 32 else 'd'}{at}"
+
+
+def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a", version: str = "8.4") -> str:
+    """A module with entry `forms`: parameters input (u64 [lanes, WORDS]) and output (u64 [results of all forms, lanes])."""
+    lines = [
+        f".version {version}",
+        f".target {target}",
+        ".address_size 64",
+        ".visible .entry forms(.param .u64 input, .param .u64 output) {",
+        f".reg .b64 %d<{WORDS}>; .reg .b32 %r<{WORDS}>; .reg .b16 %h<{WORDS}>; .reg .pred %p<{WORDS}>;",
+        ".reg .b64 %in, %out, %o64, %q64; .reg .b32 %t<4>, %o32; .reg .b16 %o16; .reg .pred %op, %oq;",
+        "mov.u32 %t0, %ctaid.x; mov.u32 %t1, %ntid.x; mov.u32 %t2, %tid.x; mad.lo.u32 %t3, %t0, %t1, %t2;",
+        f"ld.param.u64 %in, [input]; ld.param.u64 %out, [output]; mad.wide.u32 %in, %t3, {8 * WORDS}, %in;",
+        "mad.wide.u32 %out, %t3, 8, %out;",
+    ]
+    for i in range(WORDS):
+        lines += [
+            f"ld.global.b64 %d{i}, [%in+{8 * i}]; cvt.u32.u64 %r{i}, %d{i}; cvt.u16.u64 %h{i}, %d{i};",
+            f"and.b64 %o64, %d{i}, 1; setp.ne.u64 %p{i}, %o64, 0;",
+        ]
+    row = 0
+    for f in items:
+        position, names, after = iter(range(POSITIONS)), [], []
+        for spec in f.op.operands:
+            if spec.form == "imm":
+                names.append(str(f.immediate))
+            elif spec.name in f.op.writes:
+                written = []
+                for type, suffix in zip(f.results, "pq", strict=False):
+                    n = 1 if type == "pred" else width(type)
+                    reg = f"%o{suffix}" if n == 1 else f"%o{16 if n == 16 else 32 if n <= 32 else 64}"
+                    written.append(reg)
+                    move = {
+                        "%o64": "",
+                        "%o32": "cvt.u64.u32 %o64, %o32; ",
+                        "%o16": "cvt.u64.u16 %o64, %o16; ",
+                    }.get(reg, f"selp.u64 %o64, 1, 0, {reg}; ")
+                    after.append(f"{move}st.global.b64 [%out+{8 * lanes * row}], %o64;")
+                    row += 1
+                names.append("|".join(written))
+            else:
+                position_ = next(position)
+                names.append(_operand(f.sources[position_], position_))
+        lines.append(f"{f.opcode} {', '.join(names)};")
+        lines += after
+    return "\n".join([*lines, "ret;", "}", ""])
+
+
+# ------------------------------------------------------------------------------------------------ operand words
+_SPECIAL = {
+    "f16": [0, 1, 0x3FF, 0x400, 0x3800, 0x3BFF, 0x3C00, 0x3C01, 0x4000, 0x4100, 0x6BFF, 0x7BFF, 0x7C00, 0x7C01, 0x7E00, 0x7E55, 0x7FFF],
+    "bf16": [0, 1, 0x40, 0x7F, 0x80, 0x3F00, 0x3F7F, 0x3F80, 0x3F81, 0x4000, 0x4020, 0x7F7F, 0x7F80, 0x7F81, 0x7FC0, 0x7FD5, 0x7FFF],
+    "f32": [0, 1, 0x40_0000, 0x7F_FFFF, 0x80_0000, 0x80_0001, 0x3300_0000, 0x3300_0001, 0x3F00_0000, 0x3F7F_FFFF, 0x3F80_0000, 0x3F80_1000,
+            0x3FC0_0000, 0x4020_0000, 0x42FF_0000, 0x437F_8000, 0x477F_E000, 0x477F_F000, 0x477F_EFFF, 0x43E0_0000, 0x43E8_0000, 0x43E8_0001,
+            0x4AFF_FFFF, 0x4B00_0001, 0x4EFF_FFFF, 0x4F00_0000, 0x4F7F_FFFF, 0x4F80_0000, 0x5F00_0000, 0x5F80_0000, 0x7F7F_FFFF, 0x7F80_0000,
+            0x7F80_0001, 0x7FC0_0000, 0x7FC1_2345, 0x7FFF_FFFF],
+    "f64": [0, 1, 0x8_0000_0000_0000, 0xF_FFFF_FFFF_FFFF, 1 << 52, 0x36A0 << 48, 0x3690 << 48, 0x3810 << 48, 0x3FE0 << 48, 0x3FEF_FFFF_FFFF_FFFF,
+            0x3FF0 << 48, 0x3FF0_0000_1000_0000, 0x3FF0_0000_1000_0001, 0x4004 << 48, 0x40EF_FE00 << 32, 0x41DF_FFFF_FFC0_0000, 0x41E0 << 48,
+            0x41EF_FFFF_FFF0_0000, 0x43E0 << 48, 0x43F0 << 48, 0x47EF_FFFF_F000_0000, 0x47F0 << 48, 0x7FEF_FFFF_FFFF_FFFF, 0x7FF0 << 48,
+            (0x7FF0 << 48) + 1, 0x7FF0_0000_2000_0000, 0x7FF8 << 48, 0x7FF9_2345_6789_ABCD, 0x7FFF_FFFF_FFFF_FFFF],
+    "int": [0, 1, 2, 7, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF,
+            0x1_0000_0000, 0x7FFF_FFFF_FFFF_FFFF, 0x8000_0000_0000_0000, 0xFFFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF_FFFF_FF80, 0xFFFF_FFFF_8000_0000,
+            0xFFFF_FFFF_FFFF_8000, 0x0000_FFFF_0000_FFFF],
+}  # fmt: skip
+
+
+def _numbers(rng: np.random.Generator, kind: str, count: int) -> np.ndarray:
+    """Words of a kind: special ones of either sign, numbers of moderate size, and plain random bits."""
+    n = {"int": 64, "f64": 64, "f32": 32}.get(kind, 16)
+    bits = rng.integers(0, 1 << n, count, dtype=np.uint64)
+    special = rng.choice(np.array(_SPECIAL[kind], np.uint64), count)
+    if kind == "int":
+        moderate = rng.integers(0, 1 << 63, count, dtype=np.uint64) >> rng.integers(0, 63, count, dtype=np.uint64)
+        special = special ^ (np.uint64(0) - (rng.integers(0, 4, count, dtype=np.uint64) == 0).astype(np.uint64))
+    else:
+        number = rng.standard_normal(count) * np.exp2(rng.integers(-14, 15, count))
+        moderate = {
+            "f64": lambda: number.view(np.uint64),
+            "f32": lambda: number.astype(np.float32).view(np.uint32).astype(np.uint64),
+            "bf16": lambda: (number.astype(np.float32).view(np.uint32) >> 16).astype(np.uint64),
+            "f16": lambda: np.clip(number, -65504, 65504).astype(np.float16).view(np.uint16).astype(np.uint64),
+        }[kind]()
+        special = special ^ (rng.integers(0, 2, count, dtype=np.uint64) << np.uint64(n - 1))
+    which = rng.integers(0, 5, count)
+    return np.where(which < 2, special, np.where(which < 4, moderate, bits)).astype(np.uint64)
+
+
+def inputs(seed: int, lanes: int) -> np.ndarray:
+    """u64 [lanes, WORDS]: word kind * POSITIONS + position of a lane. Narrow kinds are repeated up to 64 bits with fresh draws."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    out = np.zeros((lanes, WORDS), np.uint64)
+    for k, kind in enumerate(KINDS):
+        for p in range(POSITIONS):
+            n = {"int": 64, "f64": 64, "f32": 32}.get(kind, 16)
+            for at in range(0, 64, n):
+                out[:, k * POSITIONS + p] |= _numbers(rng, kind, lanes) << np.uint64(at)
+    return out
+
+
+def operand_words(f: Form, words: Sequence[int]) -> list[int]:
+    """The sources of a form out of one lane's input words, cut to their types."""
+    out = []
+    for i, type in enumerate(f.sources):
+        word = int(words[KINDS.index(kind_of(type)) * POSITIONS + i])
+        out.append(word & 1 if type == "pred" else word & ((1 << width(type)) - 1))
+    return out
