@@ -5,6 +5,6 @@
     python -m benchmarks.compile_time         PTX text to runnable, per instruction, by code generator CPU
     python -m benchmarks.first_result         empty caches, import to the first result
 
-Run them from a checkout, on an otherwise idle machine: the tables show best and median, and a wide gap between the two
-says that something else was running.
+Run them from a checkout. Times are processor seconds of one thread on one core, except where wall time is the point
+(`first_result` prints both); a wide gap between best and median says that something else was running.
 """

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.worker import best_of, pin_to_one_core, start, timed
 
-ROUNDS = 3
+ROUNDS = 2
 CASES = ("softmax 64x1000 f32", "matmul 256^3 f16 64x64x32", "flash attention 4x256x64 f16")
 
 
@@ -150,7 +150,7 @@ def measure() -> dict[str, dict[str, dict[str, float]]]:
 
 def report() -> None:
     """Print one line a case: milliseconds of both sides (best, median) and how many times faster gpuemu is."""
-    print(f"{'warm launch, one core, ms':32} {'interpreter':>18} {'gpuemu sm_80':>18} {'ratio':>14}")
+    print(f"{'warm launch, one core, CPU ms':32} {'interpreter':>18} {'gpuemu sm_80':>18} {'ratio':>14}")
     ratios = []
     for case, sides in measure().items():
         texts = [f"{1e3 * sides[s]['best']:8.2f} ({1e3 * sides[s]['median']:.2f})" for s in ("interpreter", "gpuemu")]
