@@ -105,7 +105,7 @@ def address(name: str) -> int:
             raise InternalError(f"no runtime symbol {name}") from None
         for process in _HELPERS.pop(name, ()):
             process.wait()
-        with _numba_settings():
+        with numba_settings(_cache_dir()):
             _COMPILED[name] = numba.cfunc(entry.signature, cache=_cache_dir() is not None)(entry.function)
         _mark(name)
     return int(_COMPILED[name].address)
