@@ -4,7 +4,7 @@ Emitted code calls a symbol by name; `address(name)` compiles the function (or l
 gives its address for the linker. Symbols are bound by name, never by address, so cached kernel objects stay valid in
 another process.
 
-The cache directory is named by a digest of every source file of `interp`: numba itself only looks at the file that
+The cache directory is named by a digest of the source files that native code comes from: numba itself only looks at the file that
 holds the outermost function, and would otherwise run stale code after a change in a function that it calls. It is set
 only while one of our functions is being declared, so numba code of the host application is not affected. With an empty cache a second process helps (`prefetch`).
 
@@ -24,6 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import numba
 from numba.core import config as numba_config
 
@@ -50,24 +51,37 @@ _REGISTRY: dict[str, Native] = {}
 _COMPILED: dict[str, Any] = {}
 
 
+_NATIVE_PACKAGES = ("runtime", "formats", "special", "tensorcore")
+
+
 @lru_cache(maxsize=1)
 def engine_digest() -> str:
-    """Digest of the sources of the packages `interp` and `ptx`, and of the versions of what compiles them."""
-    import llvmlite
-
-    h = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
+    """Digest of all sources of `interp` and `ptx`: what compiled kernels depend on."""
     root = Path(__file__).resolve().parent.parent
-    for package in (root, root.parent / "ptx"):
+    return _digest([root, root.parent / "ptx"])
+
+
+@lru_cache(maxsize=1)
+def runtime_digest() -> str:
+    """Digest of the sources that native functions are compiled from."""
+    root = Path(__file__).resolve().parent.parent
+    return _digest([root / name for name in _NATIVE_PACKAGES])
+
+
+def _digest(packages: list[Path]) -> str:
+    """Digest of source files, and of the versions of what compiles them."""
+    h = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
+    for package in packages:
         for path in sorted(package.rglob("*")):
             if path.suffix in (".py", ".npz", ".lark"):
-                h.update(path.relative_to(package).as_posix().encode())
+                h.update(path.relative_to(package.parent).as_posix().encode())
                 h.update(path.read_bytes())
     return h.hexdigest()[:24]
 
 
 def _cache_dir() -> str | None:
     root = directory()
-    return None if root is None else str(root / "numba" / engine_digest())
+    return None if root is None else str(root / "numba" / runtime_digest())
 
 
 @contextmanager
