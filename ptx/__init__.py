@@ -1,7 +1,13 @@
 """PTX front end: text → checked IR → facts about it. Runs nothing and knows no instruction's meaning.
 
-parse(text) -> ir.Module            ptx/parse.py      grammar, scopes, source lines, basic blocks
-control_flow(kernel) -> Cfg         ptx/analysis/     control flow, liveness, uniformity
+    parse(text) -> ir.Module                parse.py     grammar, scopes, source lines, basic blocks
+    decode(text) -> ir.Module               decode.py    the same, remembered on disk
+    verify(module, isa) -> [Diagnostic]     verify.py    checks against an instruction table; `require` raises them
+    print_module(module) -> str             printer.py   parse(print_module(m)) is m but for source positions
+    control_flow(kernel) -> Cfg             analysis/    and liveness, uniformity
+
+Inside: grammar.lark and read.py (text → syntax records of syntax.py), scope.py (names and operands), variables.py
+(declarations), source_map.py (`.loc`), ir.py (the result), types.py, isa.py (what an instruction table is), errors.py.
 """
 
 from ptx.analysis.cfg import Cfg, control_flow
@@ -10,6 +16,7 @@ from ptx.analysis.uniformity import Uniformity, uniformity
 from ptx.decode import decode
 from ptx.parse import parse
 from ptx.printer import print_module
+from ptx.verify import require, verify
 
 __all__ = [
     "Cfg",
@@ -20,5 +27,7 @@ __all__ = [
     "liveness",
     "parse",
     "print_module",
+    "require",
     "uniformity",
+    "verify",
 ]

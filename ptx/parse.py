@@ -244,7 +244,8 @@ class _FunctionReader:
     def _named(self, label: str | None, s: Any) -> str:
         """The label in front of a `.branchtargets` or `.callprototype`, which is its name and no place in the code."""
         if label is None or self._stream[-1] != label:
-            raise InvalidInput(f"`{s[0] if isinstance(s, Targets) else '.callprototype'}` needs a label in front of it")
+            self._line = s.word.line
+            raise InvalidInput(f"`{s.word}` needs a label in front of it")
         self._stream.pop()
         return label
 

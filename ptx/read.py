@@ -149,7 +149,7 @@ class _Callbacks:
 
     def prototype(self, c: list[Any]) -> PrototypeDirective:
         results, params = _first(Results, c), _first(Params, c)
-        return PrototypeDirective(results.items if results else [], params.items if params else [])
+        return PrototypeDirective(c[0], results.items if results else [], params.items if params else [])
 
     # -------------------------------------------------------------------------------------------- declarations
     def declaration(self, c: list[Any]) -> Declaration:

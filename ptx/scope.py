@@ -56,7 +56,6 @@ SPECIAL_REGISTERS = frozenset(
 _COMPONENTS = ("x", "y", "z", "w")
 _NAMED = re.compile(r"([A-Za-z_$%][\w$]*(?:\.[a-z]\w*)?)\s*(?:([+-])\s*(-?)\s*(\w+))?\Z")
 _TENSOR = re.compile(r"([^,]+?)\s*,\s*(\{[^}]*\})\s*(?:,\s*(\{[^}]*\}))?\Z", re.DOTALL)
-_DIGITS = re.compile(r"(.*?)(0|[1-9]\d*)\Z")
 
 
 class Names:
@@ -129,22 +128,14 @@ class Scope:
 
     def _in_range(self, name: str) -> tuple[int, str, int] | None:
         """(number, type, declaration order) of `name` in a range declared here."""
-        if self._ranges and (m := _DIGITS.match(name)):
-            prefix, number = m[1], int(m[2])
-            # `%r12` may be number 12 of `%r` or number 2 of `%r1`: the longest run of digits that fits wins.
-            while True:
-                if (found := self._ranges.get(prefix)) and number < found[0]:
-                    return number, found[1], found[2]
-                if not prefix or not prefix[-1].isdigit():
-                    break
-                prefix, number = prefix + str(number)[0], int(str(number)[1:] or -1)
-                if number < 0:
-                    break
+        if self._ranges and name[-1:].isdigit():
+            # `%x12` may be number 12 of `%x` or number 2 of `%x1`; the shortest prefix that fits wins.
+            start = len(name.rstrip("0123456789"))
+            for i in range(start, len(name)):
+                found = self._ranges.get(name[:i])
+                if found and (name[i] != "0" or i == len(name) - 1) and int(name[i:]) < found[0]:
+                    return int(name[i:]), found[1], found[2]
         return None
-
-    @property
-    def empty(self) -> bool:
-        return not (self._registers or self._ranges or self._symbols or self._vectors)
 
     # -------------------------------------------------------------------------------------------- looking up
     def register(self, name: str) -> ir.Reg | None:

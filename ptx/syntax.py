@@ -38,6 +38,7 @@ class Targets(NamedTuple):
 class PrototypeDirective(NamedTuple):
     """`.callprototype`; the label before it is its name."""
 
+    word: Text
     results: list[ParamItem]
     params: list[ParamItem]
 

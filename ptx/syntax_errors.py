@@ -57,7 +57,7 @@ def syntax_error(text: str, stripped: str, error: Any) -> InvalidInput:
     notes: tuple[str, ...] = ()
     help = None
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        line, column, found = error.token.line, error.token.column, f"`{_shorten(str(error.token))}`"
+        line, column, found = error.token.line, error.token.column, f"`{_shorten(_word(stripped, error.token))}`"
         names = set(error.accepts or error.expected)
     elif isinstance(error, UnexpectedCharacters):
         line, column = error.line, error.column
@@ -68,7 +68,8 @@ def syntax_error(text: str, stripped: str, error: Any) -> InvalidInput:
         line, column, found = body.count("\n") + 1, 0, "the end of the text"
         names = set(getattr(error, "accepts", None) or getattr(error, "expected", None) or ())
     if names <= {"COMMA", "SEMICOLON", "OPERAND"} and names:
-        help = "every PTX instruction ends with `;` and separates its operands with `,`"
+        if not names.isdisjoint({"COMMA", "SEMICOLON"}):
+            help = "every PTX instruction ends with `;` and separates its operands with `,`"
         before = _last_code_line(lines, line)
         if before is not None and not stripped.splitlines()[line - 1][: max(column - 1, 0)].strip():
             notes = (f"the instruction began on line {before + 1}: {lines[before].strip()}",)
@@ -82,6 +83,12 @@ def syntax_error(text: str, stripped: str, error: Any) -> InvalidInput:
     return InvalidInput(
         f"PTX syntax: expected {_expectation(names)}, found {found}", where=where, notes=notes, help=help
     )
+
+
+def _word(stripped: str, token: Any) -> str:
+    """A token's text, to the end of the word that it begins: a lexer cuts `0f3F80` after the 0."""
+    rest = re.match(r"[\w.$%]*", stripped[token.start_pos + len(token) :]) if token[-1:].isalnum() else None
+    return str(token) + (rest[0] if rest else "")
 
 
 def _unclosed_brace(stripped: str) -> int | None:

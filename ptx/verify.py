@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from ptx import ir, types
 from ptx.analysis.cfg import branch_labels
@@ -145,13 +146,25 @@ class _KernelCheck:
         for label in labels:
             if label not in self._labels:
                 self._invalid(f"branch to label `{label}`, which `{self._kernel.name}` does not have", place(inst))
-        used = [r for o in inst.operands for r in registers(o)] + ([inst.guard.reg] if inst.guard else [])
-        for r in used:
-            if self._kernel.registers.get(r.name) != r.type:
-                self._invalid(f"register `{r.name}` of type .{r.type} is not declared", place(inst))
+        declared = self._kernel.registers
+        if inst.guard is not None and declared.get(inst.guard.reg.name) != inst.guard.reg.type:
+            self._undeclared(inst.guard.reg, inst)
+        wider = inst.op in _WIDER_ALLOWED
         for spec, operand in bound:
+            if type(operand) is ir.Reg:  # most operands are plain registers that fit: look no further
+                if declared.get(operand.name) != operand.type:
+                    self._undeclared(operand, inst)
+                if spec.form == "reg" and _accepts(operand.type, *form.types[spec.name], wider):
+                    continue
+            else:
+                for r in registers(operand):
+                    if declared.get(r.name) != r.type:
+                        self._undeclared(r, inst)
             for problem in self._operand(inst, form, spec, operand):
                 self._invalid(f"`{inst.opcode}`: {problem}", place(inst), f"the form is: {form.op.syntax}")
+
+    def _undeclared(self, register: ir.Reg, inst: ir.Inst) -> None:
+        self._invalid(f"register `{register.name}` of type .{register.type} is not declared", place(inst))
 
     # -------------------------------------------------------------------------------------------- operand
     def _operand(self, inst: ir.Inst, form: Form, spec: OperandSpec, operand: ir.Operand) -> Iterator[str]:
@@ -251,17 +264,26 @@ class _KernelCheck:
 
 # ------------------------------------------------------------------------------------------------ rules
 def _register_problem(op: str, register: ir.Reg, type: str) -> str | None:
-    """Why a register does not fit an operand's type (PTX ISA, 'Type checking' and 'Operand size exceeding …')."""
-    have, want = types.kind(register.type), types.kind(type)
-    what = f"register {register.name} is .{register.type}, a .{type} belongs here"
-    if Kind.PRED in (have, want):
-        return None if have is want else what
-    bits, needed = types.width(register.type), types.width(type)
-    if bits != needed and not (bits > needed and op in _WIDER_ALLOWED and have in (Kind.BITS, *_INTEGER)):
-        return what
-    if Kind.BITS in (have, want) or (have in _INTEGER and want in _INTEGER):
+    if _accepts(register.type, type, 0, op in _WIDER_ALLOWED):
         return None
-    return None if have not in _INTEGER and want not in _INTEGER and bits == needed else what
+    return f"register {register.name} is .{register.type}, a .{type} belongs here"
+
+
+@cache
+def _accepts(register: str, type: str, count: int, wider: bool) -> bool:
+    """Whether a register of one type may stand alone where another type belongs (PTX ISA, 'Type checking' and 'Operand
+    size exceeding instruction-type size'). `count`: vector length of the operand, 0 for a scalar."""
+    if count > 1 or not types.is_type(type):
+        return False
+    have, want = types.kind(register), types.kind(type)
+    if Kind.PRED in (have, want):
+        return have is want
+    bits, needed = types.width(register), types.width(type)
+    if bits != needed and not (bits > needed and wider and have in (Kind.BITS, *_INTEGER)):
+        return False
+    if Kind.BITS in (have, want) or (have in _INTEGER and want in _INTEGER):
+        return True
+    return have not in _INTEGER and want not in _INTEGER and bits == needed
 
 
 def _literal_problem(literal: ir.Imm, type: str) -> str | None:

@@ -47,6 +47,11 @@ class Cfg:
     idom: tuple[int | None, ...]
     ipdom: tuple[int | None, ...]
 
+    @property
+    def reducible(self) -> bool:
+        """Whether every loop has one way in."""
+        return all(self.dominates(to, start) for start, to in self.back_edges)
+
     def dominates(self, a: int, b: int) -> bool:
         """Whether every path from the entry to `b` passes `a` (a block dominates itself)."""
         block: int | None = b

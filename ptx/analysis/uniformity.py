@@ -15,7 +15,8 @@ divergent branch some lanes are elsewhere. `partial` has the blocks that may run
 
 `reconverges=True` takes it that the lanes which a branch split wait for each other at its immediate post-dominator.
 An engine that may go on without them (one that rotates among waiting lanes to be fair, for instance) lets lanes meet
-anywhere, also in different turns of one loop; for it `reconverges=False` follows paths to their end.
+anywhere, also in different turns of one loop; for it `reconverges=False` follows paths to their end. So does a kernel
+with a loop that has two ways in, where running the lowest block in `Cfg.order` first does not make lanes meet.
 
 Registers that are never written count as uniform. Calls must be inlined, or `varying` must answer for their results.
 """
@@ -60,6 +61,7 @@ def uniformity(
     reconverges: bool = True,
 ) -> Uniformity:
     """Solves the analysis for `kernel`. `live` is its liveness, made here when None."""
+    reconverges = reconverges and cfg.reducible
     live = live or liveness(kernel, effects, cfg)
     facts: list[_Facts] = []
     for block in kernel.blocks:
