@@ -43,7 +43,7 @@ def as_scalar(value: object) -> object:
         return value
     if isinstance(value, np.bool_):
         return bool(value)
-    return int(value) if isinstance(value, np.integer) else float(value)  # type: ignore[arg-type]
+    return int(value) if isinstance(value, np.integer) else float(value)
 
 
 def element_type(array: Array) -> str:
