@@ -1,8 +1,9 @@
 """f64 fused multiply-add in every rounding mode, by 128-bit integer arithmetic on pairs of words.
 
-The product of two significands (106 bits) and the addend are put into 128-bit fields with the leading bit at position 124 or 125;
-the smaller is shifted right with a sticky last bit. Where the shift loses bits the sum cancels by at most two places, so the
-sticky bit stays far below the last place of the result and the one rounding in `round_pack` is exact.
+The product of two significands (106 bits) and the addend are put into 128-bit fields with the leading bit at position
+124 or 125; the smaller is shifted right with a sticky last bit. Where the shift loses bits the sum cancels by at most
+two places, so the sticky bit stays far below the last place of the result and the one rounding in `round_pack` is
+exact.
 
 NaN results are 0xFFF8000000000000; which operand's payload is passed on is the caller's business.
 """

@@ -1,8 +1,8 @@
 """f32 division and square root in every rounding mode, by integer arithmetic: scalar functions of uint32 words.
 
-The quotient of two normalised significands, and the root of one, are computed to more than 24 bits with a sticky last bit for
-the remainder, so that the one rounding in `round_pack` is exact. NaN results are 0x7FFFFFFF. Source: PTX ISA 9.0, `div`, `rcp`,
-`sqrt`; compared with an H200.
+The quotient of two normalised significands, and the root of one, are computed to more than 24 bits with a sticky last
+bit for the remainder, so that the one rounding in `round_pack` is exact. NaN results are 0x7FFFFFFF. Source: PTX ISA
+9.0, `div`, `rcp`, `sqrt`; compared with an H200.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     compare,
     control,
     convert,
+    convert_packed,
     float32,
     float64,
     half,

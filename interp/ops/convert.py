@@ -1,14 +1,14 @@
-"""Conversions (PTX ISA, 'Data Movement and Conversion Instructions': cvt, cvt.pack).
+"""Conversions (PTX ISA, 'Data Movement and Conversion Instructions': cvt).
 
-The frequent forms are emitted in line: integer to integer, f32 to and from f16 and bf16, 32-bit integers to f32, f32 to 32-bit
-integers toward zero, tf32. All others are lane functions over the integer code of `interp.formats`.
+The frequent forms are emitted in line: integer to integer, f32 to and from f16 and bf16, 32-bit integers to f32, f32 to
+32-bit integers toward zero, tf32. All others are lane functions over the integer code of `interp.formats`.
 
-Out-of-range values: a float converted to an integer clamps to its range (with or without `.sat`, as PTX says), and NaN gives what
-`interp.formats.integers` states; overflow of a float target follows the rounding mode; `.sat` on a float target clamps to [0, 1],
-NaN to +0; `.relu` turns negative results, -0 included, to +0; `.satfinite` turns infinities into the largest finite number.
-`.ftz` flushes subnormal f32 inputs and results.
+Out-of-range values: a float converted to an integer clamps to its range (with or without `.sat`, as PTX says), and NaN
+gives what `interp.formats.integers` states; overflow of a float target follows the rounding mode; `.sat` on a float
+target clamps to [0, 1], NaN to +0; `.relu` turns negative results, -0 included, to +0; `.satfinite` turns infinities
+into the largest finite number. `.ftz` flushes subnormal f32 inputs and results.
 
-Not offered: stochastic rounding and the FP6, FP4 and ue8m0 formats (sm_100 and later), `.satfinite` on tf32 with rn or rz (sm_100).
+The packed targets, tf32, FP8 and cvt.pack are in `interp.ops.convert_packed`.
 """
 
 from __future__ import annotations
@@ -43,25 +43,17 @@ def _legal(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str | N
 def saturate(k: Kit, type: str) -> Any:
     """Clamp a float word to [+0, 1], NaN to +0: negative numbers and NaN are the words above Inf."""
     n = width(type)
-    lt, select, one, inf, zero = k.lt_u(n), k.select(n), k.const(n, ONE[type]), k.const(n, INFINITY[type]), k.const(n, 0)
+    lt, select, one, inf, zero = (
+        k.lt_u(n),
+        k.select(n),
+        k.const(n, ONE[type]),
+        k.const(n, INFINITY[type]),
+        k.const(n, 0),
+    )
     return lambda a: select(lt(inf, a), zero, select(lt(one, a), one, a))
 
 
-def relu_(k: Kit, n: int) -> Any:
-    """Words with the sign bit set to +0; a NaN is canonical by then, and has none."""
-    lt, select, zero = k.lt_s(n), k.select(n), k.const(n, 0)
-    return lambda a: select(lt(a, zero), zero, a)
-
-
-def finite(k: Kit, type: str) -> Any:
-    """Infinities to the largest finite number of their sign."""
-    n = width(type)
-    and_, eq, sub, select = k.and_(n), k.eq(n), k.sub(n), k.select(n)
-    rest, inf, one = k.const(n, (1 << (n - 1)) - 1), k.const(n, INFINITY[type]), k.const(n, 1)
-    return lambda a: select(eq(and_(a, rest), inf), sub(a, one), a)
-
-
-def _chain(*steps: Any) -> Any:
+def chain(*steps: Any) -> Any:
     """The composition of the given functions, first one first; None stands for no step."""
     kept = [s for s in steps if s is not None]
 
@@ -73,15 +65,39 @@ def _chain(*steps: Any) -> Any:
     return run
 
 
-# ------------------------------------------------------------------------------------------------ f32 to the 16-bit formats
+# ---------------------------------------------------------------------------------------------------------- bit formats
 def _to_f16_nearest(k: Kit) -> Any:
     """f32 to f16, nearest even, without branches (the scheme of the FP16 library, M. Dukhan, MIT).
 
-    |a| * 2^112 * 2^-110 overflows to Inf exactly for what is Inf in f16; adding a power of two that puts the f16 last place at the
-    f32 last place does the one rounding, subnormals included, because the power has a floor."""
-    mul, add, and_, or_, shr, plus, lt, select = k.fmul(32), k.fadd(32), k.and_(32), k.or_(32), k.shr_u(32), k.add(32), k.lt_u(32), k.select(32)
-    c = {v: k.const(32, v) for v in (0x7FFF_FFFF, 0x7780_0000, 0x0880_0000, 0x7F80_0000, 0x3880_0000, 0x0780_0000, 13, 16, 0x7C00, 0xFFF,
-                                     0x8000, 0x7FFF)}
+    |a| * 2^112 * 2^-110 overflows to Inf exactly for what is Inf in f16; adding a power of two that puts the f16 last
+    place at the f32 last place does the one rounding, subnormals included, because the power has a floor."""
+    mul, add, and_, or_, shr, plus, lt, select = (
+        k.fmul(32),
+        k.fadd(32),
+        k.and_(32),
+        k.or_(32),
+        k.shr_u(32),
+        k.add(32),
+        k.lt_u(32),
+        k.select(32),
+    )
+    c = {
+        v: k.const(32, v)
+        for v in (
+            0x7FFF_FFFF,
+            0x7780_0000,
+            0x0880_0000,
+            0x7F80_0000,
+            0x3880_0000,
+            0x0780_0000,
+            13,
+            16,
+            0x7C00,
+            0xFFF,
+            0x8000,
+            0x7FFF,
+        )
+    }
     narrow = k.trunc(32, 16)
 
     def convert(a: Any) -> Any:
@@ -150,22 +166,41 @@ def _clamps(sat: bool, dtype: str, atype: str) -> str | None:
     return "'.sat' needs a target that does not hold every value" if sat and low <= least and most <= high else None
 
 
-@isa.op("cvt{.sat}.dtype.atype d, a", dtype=INTEGERS, atype=INTEGERS, types=_TYPES, constraint=_clamps, cost=Cost.CONVERT, ref=REF,
-        vectors=[vec(".s64.s32", 0xFFFF_FFFF, d=0xFFFF_FFFF_FFFF_FFFF, why="sign-extends"),
-                 vec(".u64.u32", 0xFFFF_FFFF, d=0xFFFF_FFFF, why="zero-extends"),
-                 vec(".u32.u64", 0x1_0000_0002, d=2, why="keeps the low bits"),
-                 vec(".sat.u8.s32", 0xFFFF_FFFF, d=0, why="clamps at 0"), vec(".sat.s8.s32", 200, d=127, why="clamps at 127"),
-                 vec(".sat.u32.s64", 0x8000_0000_0000_0000, d=0, why="clamps before it cuts")])
+@isa.op(
+    "cvt{.sat}.dtype.atype d, a",
+    dtype=INTEGERS,
+    atype=INTEGERS,
+    types=_TYPES,
+    constraint=_clamps,
+    cost=Cost.CONVERT,
+    ref=REF,
+    vectors=[
+        vec(".s64.s32", 0xFFFF_FFFF, d=0xFFFF_FFFF_FFFF_FFFF, why="sign-extends"),
+        vec(".u64.u32", 0xFFFF_FFFF, d=0xFFFF_FFFF, why="zero-extends"),
+        vec(".u32.u64", 0x1_0000_0002, d=2, why="keeps the low bits"),
+        vec(".sat.u8.s32", 0xFFFF_FFFF, d=0, why="clamps at 0"),
+        vec(".sat.s8.s32", 200, d=127, why="clamps at 127"),
+        vec(".sat.u32.s64", 0x8000_0000_0000_0000, d=0, why="clamps before it cuts"),
+    ],
+)
 def cvt_integer(k: Kit, sat: bool, dtype: str, atype: str) -> Any:
     """d = a as another integer type: cut or extended by the sign of a, with .sat clamped"""
     change = resize(k, width(atype), width(dtype), is_signed(atype))
-    return _chain(clamp_integer(k, dtype, atype), change) if sat else change
+    return chain(clamp_integer(k, dtype, atype), change) if sat else change
 
 
 # ------------------------------------------------------------------------------------------------ float to integer
 def _toward_zero_32(k: Kit, signed: bool) -> Any:
     """f32 to a 32-bit integer toward zero, clamped, NaN to 0. Shifts clamp, so small numbers give 0 by themselves."""
-    and_, or_, sub, shr, shl, lt, select = k.and_(32), k.or_(32), k.sub(32), k.shr_u(32), k.shl(32), k.lt_u(32), k.select(32)
+    and_, or_, sub, shr, shl, lt, select = (
+        k.and_(32),
+        k.or_(32),
+        k.sub(32),
+        k.shr_u(32),
+        k.shl(32),
+        k.lt_u(32),
+        k.select(32),
+    )
     lts, zero = k.lt_s(32), k.const(32, 0)
     c = {v: k.const(32, v) for v in (0x7FFF_FFFF, 23, 0x7F_FFFF, 0x80_0000, 150, 0x7F80_0000)}
     first_too_big = k.const(32, 0x4F00_0000 if signed else 0x4F80_0000)
@@ -186,15 +221,29 @@ def _toward_zero_32(k: Kit, signed: bool) -> Any:
     return convert
 
 
-@isa.op("cvt.rnd{.ftz}{.sat}.dtype.atype d, a", rnd=TO_INTEGRAL, dtype=INTEGERS, atype=FLOATS, types=_TYPES, cost=Cost.CONVERT,
-        ref=REF, constraint=_legal,
-        vectors=[vec(".rzi.s32.f32", 0xBFC0_0000, d=0xFFFF_FFFF, why="-1.5 toward zero"),
-                 vec(".rni.s32.f32", 0x4020_0000, d=2, why="2.5 to even"), vec(".rmi.s32.f32", 0xBF00_0000, d=0xFFFF_FFFF, why="-0.5 down"),
-                 vec(".rpi.s32.f32", 0x3F00_0000, d=1, why="0.5 up"), vec(".rzi.u32.f32", 0xBF80_0000, d=0, why="clamps at 0"),
-                 vec(".rzi.s32.f32", 0x7F80_0000, d=0x7FFF_FFFF, why="Inf clamps"), vec(".rzi.s32.f32", 0x7FC0_0000, d=0, why="NaN gives 0"),
-                 vec(".rzi.s64.f32", 0x7FC0_0000, d=0x8000_0000_0000_0000, why="NaN at 64 bits", seen="sm_90"),
-                 vec(".rzi.s8.f32", 0x4348_0000, d=127, why="clamps to the narrow type"),
-                 vec(".rpi.ftz.s32.f32", 1, d=0, why="a subnormal counts as 0"), vec(".rzi.s32.f16", 0xC100, d=0xFFFF_FFFE, why="-2.5")])
+@isa.op(
+    "cvt.rnd{.ftz}{.sat}.dtype.atype d, a",
+    rnd=TO_INTEGRAL,
+    dtype=INTEGERS,
+    atype=FLOATS,
+    types=_TYPES,
+    cost=Cost.CONVERT,
+    ref=REF,
+    constraint=_legal,
+    vectors=[
+        vec(".rzi.s32.f32", 0xBFC0_0000, d=0xFFFF_FFFF, why="-1.5 toward zero"),
+        vec(".rni.s32.f32", 0x4020_0000, d=2, why="2.5 to even"),
+        vec(".rmi.s32.f32", 0xBF00_0000, d=0xFFFF_FFFF, why="-0.5 down"),
+        vec(".rpi.s32.f32", 0x3F00_0000, d=1, why="0.5 up"),
+        vec(".rzi.u32.f32", 0xBF80_0000, d=0, why="clamps at 0"),
+        vec(".rzi.s32.f32", 0x7F80_0000, d=0x7FFF_FFFF, why="Inf clamps"),
+        vec(".rzi.s32.f32", 0x7FC0_0000, d=0, why="NaN gives 0"),
+        vec(".rzi.s64.f32", 0x7FC0_0000, d=0x8000_0000_0000_0000, why="NaN at 64 bits", seen="sm_90"),
+        vec(".rzi.s8.f32", 0x4348_0000, d=127, why="clamps to the narrow type"),
+        vec(".rpi.ftz.s32.f32", 1, d=0, why="a subnormal counts as 0"),
+        vec(".rzi.s32.f16", 0xC100, d=0xFFFF_FFFE, why="-2.5"),
+    ],
+)
 def cvt_to_integer(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: str) -> Any:
     """d = a rounded to an integer, clamped to the type"""
     n, signed = width(dtype), is_signed(dtype)
@@ -202,16 +251,16 @@ def cvt_to_integer(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: st
     if atype in ("f16", "bf16"):
         first, atype = widen16(k, atype), "f32"
     if rnd == "rzi" and atype == "f32" and n == 32:
-        return _chain(first, _toward_zero_32(k, signed))
-    return _chain(first, k.lane(f"{atype}_to_integer", MODES[rnd], n, int(signed)), k.trunc(64, n))
+        return chain(first, _toward_zero_32(k, signed))
+    return chain(first, k.lane(f"{atype}_to_integer", MODES[rnd], n, int(signed)), k.trunc(64, n))
 
 
 # ------------------------------------------------------------------------------------------------ integer to float
 def _word32_to_f32(k: Kit, signed: bool) -> Any:
     """A 32-bit integer as f32, nearest even: the upper and lower halves are exact, and their one sum rounds.
 
-    0x4B000000 | low is 2^23 + low; 0x53000000 | high is 2^39 + high * 2^16; the constant takes both offsets away (and, for a signed
-    word, the 2^31 that makes it unsigned), all multiples of 2^16 below 2^40, so that difference is exact."""
+    0x4B000000 | low is 2^23 + low; 0x53000000 | high is 2^39 + high * 2^16; the constant takes both offsets away (and,
+    for a signed word, the 2^31 that makes it unsigned), all multiples of 2^16 below 2^40: that difference is exact."""
     and_, or_, xor, shr, add, sub = k.and_(32), k.or_(32), k.xor(32), k.shr_u(32), k.fadd(32), k.fsub(32)
     c = {v: k.const(32, v) for v in (0xFFFF, 16, 0x4B00_0000, 0x5300_0000, 0x8000_0000)}
     offset = k.const(32, 0x5300_8080 if signed else 0x5300_0080)
@@ -225,20 +274,35 @@ def _word32_to_f32(k: Kit, signed: bool) -> Any:
     return convert
 
 
-@isa.op("cvt.rnd{.ftz}{.sat}.dtype.atype d, a", rnd=ROUNDINGS, dtype=FLOATS, atype=INTEGERS, types=_TYPES, cost=Cost.CONVERT,
-        ref=REF, constraint=_legal,
-        vectors=[vec(".rn.f32.s32", 0xFFFF_FFFF, d=0xBF80_0000, why="-1"), vec(".rn.f32.u32", 0xFFFF_FFFF, d=0x4F80_0000, why="rounds up to 2^32"),
-                 vec(".rz.f32.u32", 0xFFFF_FFFF, d=0x4F7F_FFFF, why="toward zero"), vec(".rn.f32.s32", 0x8000_0000, d=0xCF00_0000, why="-2^31"),
-                 vec(".rn.f32.s32", 0, d=0, why="+0"), vec(".rn.f64.s32", 3, d=0x4008_0000_0000_0000, why="exact"),
-                 vec(".rn.f16.s32", 70000, d=0x7C00, why="overflows"), vec(".rz.f16.u32", 70000, d=0x7BFF, why="or stays finite toward zero"),
-                 vec(".rn.f32.u64", 0xFFFF_FFFF_FFFF_FFFF, d=0x5F80_0000, why="2^64"), vec(".rn.bf16.u16", 257, d=0x4380, why="8 bits remain")])
+@isa.op(
+    "cvt.rnd{.ftz}{.sat}.dtype.atype d, a",
+    rnd=ROUNDINGS,
+    dtype=FLOATS,
+    atype=INTEGERS,
+    types=_TYPES,
+    cost=Cost.CONVERT,
+    ref=REF,
+    constraint=_legal,
+    vectors=[
+        vec(".rn.f32.s32", 0xFFFF_FFFF, d=0xBF80_0000, why="-1"),
+        vec(".rn.f32.u32", 0xFFFF_FFFF, d=0x4F80_0000, why="rounds up to 2^32"),
+        vec(".rz.f32.u32", 0xFFFF_FFFF, d=0x4F7F_FFFF, why="toward zero"),
+        vec(".rn.f32.s32", 0x8000_0000, d=0xCF00_0000, why="-2^31"),
+        vec(".rn.f32.s32", 0, d=0, why="+0"),
+        vec(".rn.f64.s32", 3, d=0x4008_0000_0000_0000, why="exact"),
+        vec(".rn.f16.s32", 70000, d=0x7C00, why="overflows"),
+        vec(".rz.f16.u32", 70000, d=0x7BFF, why="or stays finite toward zero"),
+        vec(".rn.f32.u64", 0xFFFF_FFFF_FFFF_FFFF, d=0x5F80_0000, why="2^64"),
+        vec(".rn.bf16.u16", 257, d=0x4380, why="8 bits remain"),
+    ],
+)
 def cvt_from_integer(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: str) -> Any:
     """d = a as a float; with .sat clamped to 1"""
     n, signed = width(atype), is_signed(atype)
     last = saturate(k, dtype) if sat else None
     if dtype == "f32" and rnd == "rn" and n <= 32:
-        return _chain(resize(k, n, 32, signed), _word32_to_f32(k, signed), last)
-    return _chain(resize(k, n, 64, signed), k.lane(f"{'s' if signed else 'u'}64_to_{dtype}", MODES[rnd]), last)
+        return chain(resize(k, n, 32, signed), _word32_to_f32(k, signed), last)
+    return chain(resize(k, n, 64, signed), k.lane(f"{'s' if signed else 'u'}64_to_{dtype}", MODES[rnd]), last)
 
 
 # ------------------------------------------------------------------------------------------------ float to float
@@ -246,7 +310,7 @@ def _narrowing(k: Kit, rnd: str, dtype: str, atype: str) -> Any:
     if atype == "f64":
         return k.lane(f"f64_to_{dtype}", MODES[rnd])
     first = widen16(k, atype) if atype in ("f16", "bf16") else None
-    return _chain(first, narrow32(k, dtype, rnd))
+    return chain(first, narrow32(k, dtype, rnd))
 
 
 def _narrows(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str | None:
@@ -255,50 +319,35 @@ def _narrows(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str |
     return _legal(dtype, atype, ftz, sat)
 
 
-@isa.op("cvt.rnd{.ftz}{.sat}.dtype.atype d, a", rnd=ROUNDINGS, dtype=(".f16", ".bf16", ".f32"), atype=FLOATS, types=_TYPES,
-        constraint=_narrows, cost=Cost.CONVERT, ref=REF,
-        vectors=[vec(".rn.f16.f32", 0x3F80_1000, d=0x3C00, why="tie to even"), vec(".rn.f16.f32", 0x477F_F000, d=0x7C00, why="overflows"),
-                 vec(".rz.f16.f32", 0x477F_F000, d=0x7BFF, why="stays finite toward zero", seen="sm_90"),
-                 vec(".rn.f16.f32", 0x3300_0001, d=1, why="smallest subnormal"), vec(".rn.f16.f32", 0xFFC0_0000, d=0x7FFF, why="NaN"),
-                 vec(".rn.bf16.f32", 0x3F80_8000, d=0x3F80, why="tie to even"), vec(".rn.bf16.f32", 0x7F7F_FFFF, d=0x7F80, why="overflows"),
-                 vec(".rn.f32.f64", 0x3FF0_0000_1000_0000, d=0x3F80_0000, why="tie to even"),
-                 vec(".rn.sat.f16.f32", 0x4000_0000, d=0x3C00, why="clamps to 1"), vec(".rp.ftz.f16.f32", 1, d=1, why="not flushed", seen="sm_90"),
-                 vec(".rp.ftz.bf16.f32", 1, d=0, why="flushed before rounding", seen="sm_90"),
-                 vec(".rn.bf16.f16", 0x3C01, d=0x3F80, why="8 bits remain")])
+@isa.op(
+    "cvt.rnd{.ftz}{.sat}.dtype.atype d, a",
+    rnd=ROUNDINGS,
+    dtype=(".f16", ".bf16", ".f32"),
+    atype=FLOATS,
+    types=_TYPES,
+    constraint=_narrows,
+    cost=Cost.CONVERT,
+    ref=REF,
+    vectors=[
+        vec(".rn.f16.f32", 0x3F80_1000, d=0x3C00, why="tie to even"),
+        vec(".rn.f16.f32", 0x477F_F000, d=0x7C00, why="overflows"),
+        vec(".rz.f16.f32", 0x477F_F000, d=0x7BFF, why="stays finite toward zero", seen="sm_90"),
+        vec(".rn.f16.f32", 0x3300_0001, d=1, why="smallest subnormal"),
+        vec(".rn.f16.f32", 0xFFC0_0000, d=0x7FFF, why="NaN"),
+        vec(".rn.bf16.f32", 0x3F80_8000, d=0x3F80, why="tie to even"),
+        vec(".rn.bf16.f32", 0x7F7F_FFFF, d=0x7F80, why="overflows"),
+        vec(".rn.f32.f64", 0x3FF0_0000_1000_0000, d=0x3F80_0000, why="tie to even"),
+        vec(".rn.sat.f16.f32", 0x4000_0000, d=0x3C00, why="clamps to 1"),
+        vec(".rp.ftz.f16.f32", 1, d=1, why="not flushed", seen="sm_90"),
+        vec(".rp.ftz.bf16.f32", 1, d=0, why="flushed before rounding", seen="sm_90"),
+        vec(".rn.bf16.f16", 0x3C01, d=0x3F80, why="8 bits remain"),
+    ],
+)
 def cvt_narrow(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: str) -> Any:
     """d = a rounded to a format of less precision; `.ftz` leaves an f32 operand alone where the target is f16 (H200)"""
     before = flush32(k) if ftz and dtype == "bf16" else None
     after = flush32(k) if ftz and dtype == "f32" else None
-    return _chain(before, _narrowing(k, rnd, dtype, atype), after, saturate(k, dtype) if sat else None)
-
-
-@isa.op("cvt.rnd.mode.dtype.f32 d, a", rnd=(".rn", ".rz"), mode=(".relu", ".satfinite", ".relu.satfinite"), dtype=(".f16", ".bf16"),
-        types={"d": "dtype", "a": "f32"}, cost=Cost.CONVERT, ref=REF, since=((7, 0), 80),
-        vectors=[vec(".rn.relu.f16.f32", 0xBF80_0000, d=0, why="negative to +0"), vec(".rn.relu.f16.f32", 0xFFC0_0000, d=0x7FFF, why="NaN stays"),
-                 vec(".rn.satfinite.bf16.f32", 0xFF80_0000, d=0xFF7F, why="Inf to the largest finite number")])
-def cvt_narrow_clamped(k: Kit, rnd: str, mode: str, dtype: str) -> Any:
-    """d = a rounded to 16 bits, with .relu negative to +0, with .satfinite finite"""
-    return _narrow_clamped(k, rnd, dtype, "relu" in mode, "satfinite" in mode)
-
-
-def _narrow_clamped(k: Kit, rnd: str, dtype: str, to_zero: bool, to_finite: bool) -> Any:
-    return _chain(narrow32(k, dtype, rnd), finite(k, dtype) if to_finite else None, relu_(k, 16) if to_zero else None)
-
-
-def pack_halves(k: Kit) -> Any:
-    """(upper, lower) 16-bit words to a 32-bit word."""
-    up, or_, shl, sixteen = k.zext(16, 32), k.or_(32), k.shl(32), k.const(32, 16)
-    return lambda high, low: or_(shl(up(high), sixteen), up(low))
-
-
-@isa.op("cvt.rnd{.relu}{.satfinite}.dtype.f32 d, a, b", rnd=(".rn", ".rz"), dtype=(".f16x2", ".bf16x2"),
-        types={"d": "dtype", "a": "f32", "b": "f32"}, cost=Cost.CONVERT, ref=REF, since=((7, 0), 80),
-        vectors=[vec(".rn.f16x2.f32", 0x3F80_0000, 0x4000_0000, d=0x3C00_4000, why="a goes to the upper half"),
-                 vec(".rn.relu.bf16x2.f32", 0xBF80_0000, 0x4000_0000, d=0x0000_4000, why="negative to +0")])
-def cvt_pair(k: Kit, rnd: str, relu: bool, satfinite: bool, dtype: str) -> Any:
-    """d = a and b rounded to 16 bits each, a in the upper half"""
-    one, pack = _narrow_clamped(k, rnd, dtype[:-2], relu, satfinite), pack_halves(k)
-    return lambda a, b: pack(one(a), one(b))
+    return chain(before, _narrowing(k, rnd, dtype, atype), after, saturate(k, dtype) if sat else None)
 
 
 def _widens(dtype: str, atype: str, ftz: bool, sat: bool) -> str | None:
@@ -307,19 +356,31 @@ def _widens(dtype: str, atype: str, ftz: bool, sat: bool) -> str | None:
     return _legal(dtype, atype, ftz, sat)
 
 
-@isa.op("cvt{.ftz}{.sat}.dtype.atype d, a", dtype=(".f32", ".f64"), atype=(".f16", ".bf16", ".f32"), types=_TYPES, constraint=_widens,
-        cost=Cost.CONVERT, ref=REF,
-        vectors=[vec(".f32.f16", 0x3C00, d=0x3F80_0000, why="1"), vec(".f32.f16", 1, d=0x3380_0000, why="subnormals are exact"),
-                 vec(".f32.f16", 0xFE00, d=0x7FFF_FFFF, why="NaN is canonical", seen="sm_90"),
-                 vec(".f32.bf16", 0xFFC1, d=0xFFC1_0000, why="a shift, NaN kept", seen="sm_90"),
-                 vec(".f64.f32", 1, d=0x36A0_0000_0000_0000, why="exact"), vec(".sat.f32.f16", 0xBC00, d=0, why="clamps to 0")])
+@isa.op(
+    "cvt{.ftz}{.sat}.dtype.atype d, a",
+    dtype=(".f32", ".f64"),
+    atype=(".f16", ".bf16", ".f32"),
+    types=_TYPES,
+    constraint=_widens,
+    cost=Cost.CONVERT,
+    ref=REF,
+    vectors=[
+        vec(".f32.f16", 0x3C00, d=0x3F80_0000, why="1"),
+        vec(".f32.f16", 1, d=0x3380_0000, why="subnormals are exact"),
+        vec(".f32.f16", 0xFE00, d=0x7FFF_FFFF, why="NaN is canonical", seen="sm_90"),
+        vec(".f32.bf16", 0xFFC1, d=0xFFC1_0000, why="a shift, NaN kept", seen="sm_90"),
+        vec(".f64.f32", 1, d=0x36A0_0000_0000_0000, why="exact"),
+        vec(".sat.f32.f16", 0xBC00, d=0, why="clamps to 0"),
+    ],
+)
 def cvt_widen(k: Kit, ftz: bool, sat: bool, dtype: str, atype: str) -> Any:
-    """d = a in a wider format, exactly. A NaN is canonical from f16 to f32, and where `.ftz` makes it arithmetic; else it is kept"""
+    """d = a in a wider format, exactly. A NaN is canonical from f16 to f32, and where `.ftz` makes it arithmetic; else
+    it is kept"""
     first = None if atype == "f32" else widen16(k, atype)
     flush = flush32(k) if ftz else None
     clean = canonical(k, 32) if ftz or (atype, dtype) == ("f16", "f32") else None
     last = k.lane("f32_to_f64") if dtype == "f64" else None
-    return _chain(first, flush, clean, last, saturate(k, dtype) if sat else None)
+    return chain(first, flush, clean, last, saturate(k, dtype) if sat else None)
 
 
 _SAME = (".f16.f16", ".bf16.bf16", ".f32.f32", ".f64.f64")
@@ -334,140 +395,48 @@ def _same_ftz(pair: str, ftz: bool, sat: bool, **_: object) -> str | None:
     return _legal(type, type, ftz, sat)
 
 
-@isa.op("cvt{.ftz}{.sat}.pair d, a", pair=_SAME, types=_same_types, constraint=_same_ftz, cost=Cost.CONVERT, ref=REF,
-        vectors=[vec(".f32.f32", 7, d=7, why="copies"), vec(".f16.f16", 0xFE00, d=0x7FFF, why="NaN is canonical", seen="sm_90"), vec(".ftz.f32.f32", 0x8000_0001, d=0x8000_0000, why="flushes"),
-                 vec(".sat.f32.f32", 0x7FC0_0000, d=0, why="NaN to +0", seen="sm_90")])
+@isa.op(
+    "cvt{.ftz}{.sat}.pair d, a",
+    pair=_SAME,
+    types=_same_types,
+    constraint=_same_ftz,
+    cost=Cost.CONVERT,
+    ref=REF,
+    vectors=[
+        vec(".f32.f32", 7, d=7, why="copies"),
+        vec(".f16.f16", 0xFE00, d=0x7FFF, why="NaN is canonical", seen="sm_90"),
+        vec(".ftz.f32.f32", 0x8000_0001, d=0x8000_0000, why="flushes"),
+        vec(".sat.f32.f32", 0x7FC0_0000, d=0, why="NaN to +0", seen="sm_90"),
+    ],
+)
 def cvt_same(k: Kit, ftz: bool, sat: bool, pair: str) -> Any:
     """d = a, with .sat clamped to [0, 1]; plain f32 and f64 are copied, otherwise a NaN becomes canonical (H200)"""
     type = pair.split(".")[0]
     clean = canonical_float(k, type) if ftz or type in ("f16", "bf16") else None
-    return _chain(flush32(k) if ftz else None, clean, saturate(k, type) if sat else None)
+    return chain(flush32(k) if ftz else None, clean, saturate(k, type) if sat else None)
 
 
-@isa.op("cvt.rnd{.ftz}{.sat}.pair d, a", rnd=TO_INTEGRAL, pair=_SAME, types=_same_types, constraint=_same_ftz, cost=Cost.CONVERT, ref=REF,
-        vectors=[vec(".rni.f32.f32", 0x4020_0000, d=0x4000_0000, why="2.5 to even"), vec(".rmi.f32.f32", 0xBF00_0000, d=0xBF80_0000, why="-0.5 down"),
-                 vec(".rzi.f32.f32", 0xBF00_0000, d=0x8000_0000, why="the sign of zero stays"),
-                 vec(".rpi.f16.f16", 0x3801, d=0x3C00, why="up to 1"), vec(".rni.f64.f64", 0x4004_0000_0000_0000, d=0x4000_0000_0000_0000, why="2.5")])
+@isa.op(
+    "cvt.rnd{.ftz}{.sat}.pair d, a",
+    rnd=TO_INTEGRAL,
+    pair=_SAME,
+    types=_same_types,
+    constraint=_same_ftz,
+    cost=Cost.CONVERT,
+    ref=REF,
+    vectors=[
+        vec(".rni.f32.f32", 0x4020_0000, d=0x4000_0000, why="2.5 to even"),
+        vec(".rmi.f32.f32", 0xBF00_0000, d=0xBF80_0000, why="-0.5 down"),
+        vec(".rzi.f32.f32", 0xBF00_0000, d=0x8000_0000, why="the sign of zero stays"),
+        vec(".rpi.f16.f16", 0x3801, d=0x3C00, why="up to 1"),
+        vec(".rni.f64.f64", 0x4004_0000_0000_0000, d=0x4000_0000_0000_0000, why="2.5"),
+    ],
+)
 def cvt_integral(k: Kit, rnd: str, ftz: bool, sat: bool, pair: str) -> Any:
-    """d = a rounded to an integral value; the 16-bit formats hold every integral value that arises, so f32 code serves them"""
+    """d = a rounded to an integral value; the 16-bit formats hold every integral value that arises, so f32 code serves
+    them"""
     type = pair.split(".")[0]
     whole = k.lane("f64_to_integral" if type == "f64" else "f32_to_integral", MODES[rnd])
     if type in ("f16", "bf16"):
-        whole = _chain(widen16(k, type), whole, narrow32(k, type, "rn"))
-    return _chain(flush32(k) if ftz else None, whole, saturate(k, type) if sat else None)
-
-
-# ------------------------------------------------------------------------------------------------ tf32
-@isa.op("cvt.rna{.satfinite}.tf32.f32 d, a", types={"d": "b32", "a": "f32"}, cost=Cost.CONVERT, ref=REF, since=((7, 0), 80),
-        vectors=[vec(".rna.tf32.f32", 0x3F80_1000, d=0x3F80_2000, why="ties go away from zero"),
-                 vec(".rna.tf32.f32", 0x7F80_0001, d=0x7F80_0000, why="a NaN is only masked", seen="sm_90"),
-                 vec(".rna.satfinite.tf32.f32", 0x7F80_0000, d=0x7F7F_E000, why="Inf to the largest finite number")])
-def cvt_tf32_away(k: Kit, satfinite: bool) -> Any:
-    """d = a rounded to tf32, ties away from zero, the low 13 bits 0"""
-    add, and_, lt, eq, sub, select = k.add(32), k.and_(32), k.lt_u(32), k.eq(32), k.sub(32), k.select(32)
-    c = {v: k.const(32, v) for v in (0x7FFF_FFFF, 0x7F80_0000, 0x1000, 0xFFFF_E000, 0x2000)}
-
-    def convert(a: Any) -> Any:
-        below = lt(and_(a, c[0x7FFF_FFFF]), c[0x7F80_0000])
-        out = and_(select(below, add(a, c[0x1000]), a), c[0xFFFF_E000])
-        if not satfinite:
-            return out
-        return select(eq(and_(out, c[0x7F80_0000]), c[0x7F80_0000]), sub(out, c[0x2000]), out)
-
-    return convert
-
-
-@isa.op("cvt.rnd{.relu}.tf32.f32 d, a", rnd=(".rn", ".rz"), types={"d": "b32", "a": "f32"}, cost=Cost.CONVERT, ref=REF, since=((7, 8), 90),
-        vectors=[vec(".rn.tf32.f32", 0x3F80_1000, d=0x3F80_0000, why="tie to even"), vec(".rn.relu.tf32.f32", 0xBF80_0000, d=0, why="negative to +0")])
-def cvt_tf32(k: Kit, rnd: str, relu: bool) -> Any:
-    """d = a rounded to tf32, the low 13 bits 0"""
-    return _chain(k.lane("f32_to_tf32", MODES[rnd]), relu_(k, 32) if relu else None)
-
-
-# ------------------------------------------------------------------------------------------------ FP8
-_FP8 = (".e4m3x2", ".e5m2x2")
-
-
-def _pack_bytes(k: Kit) -> Any:
-    up, or_, shl, eight = k.zext(8, 16), k.or_(16), k.shl(16), k.const(16, 8)
-    return lambda high, low: or_(shl(up(high), eight), up(low))
-
-
-def _halves(k: Kit) -> Any:
-    """32-bit word to its (upper, lower) 16-bit words."""
-    low, shr, sixteen = k.trunc(32, 16), k.shr_u(32), k.const(32, 16)
-    return lambda a: (low(shr(a, sixteen)), low(a))
-
-
-def _to_fp8(k: Kit, dtype: str, to_zero: bool) -> Any:
-    return _chain(k.lane(f"f32_to_{dtype[:-2]}"), relu_(k, 8) if to_zero else None)
-
-
-@isa.op("cvt.rn.satfinite{.relu}.dtype.f32 d, a, b", dtype=_FP8, types={"d": "dtype", "a": "f32", "b": "f32"}, cost=Cost.CONVERT,
-        ref=REF, since=((7, 8), 89),
-        vectors=[vec(".rn.satfinite.e4m3x2.f32", 0x3F80_0000, 0x43F0_0000, d=0x387E, why="a in the upper byte; 480 saturates to 448"),
-                 vec(".rn.satfinite.e5m2x2.f32", 0xFFC0_0000, 0xFF80_0000, d=0x7FFB, why="NaN, and -Inf saturates", seen="sm_90")])
-def cvt_fp8(k: Kit, relu: bool, dtype: str) -> Any:
-    """d = a and b rounded to FP8, a in the upper byte"""
-    one, pack = _to_fp8(k, dtype, relu), _pack_bytes(k)
-    return lambda a, b: pack(one(a), one(b))
-
-
-@isa.op("cvt.rn.satfinite{.relu}.dtype.f16x2 d, a", dtype=_FP8, types={"d": "dtype", "a": "f16x2"}, cost=Cost.CONVERT, ref=REF,
-        since=((7, 8), 89), vectors=[vec(".rn.satfinite.e4m3x2.f16x2", 0x3C00_7C00, d=0x387E, why="half by half; Inf saturates")])
-def cvt_fp8_from_f16(k: Kit, relu: bool, dtype: str) -> Any:
-    """d = the two f16 of a rounded to FP8"""
-    one, pack, split = _chain(widen16(k, "f16"), _to_fp8(k, dtype, relu)), _pack_bytes(k), _halves(k)
-
-    def convert(a: Any) -> Any:
-        high, low = split(a)
-        return pack(one(high), one(low))
-
-    return convert
-
-
-@isa.op("cvt.rn{.relu}.f16x2.atype d, a", atype=_FP8, types={"d": "f16x2", "a": "atype"}, cost=Cost.CONVERT, ref=REF, since=((7, 8), 89),
-        vectors=[vec(".rn.f16x2.e4m3x2", 0x387F, d=0x3C00_7FFF, why="exact; NaN is canonical"),
-                 vec(".rn.relu.f16x2.e5m2x2", 0xBC3C, d=0x0000_3C00, why="negative to +0")])
-def cvt_from_fp8(k: Kit, relu: bool, atype: str) -> Any:
-    """d = the two FP8 numbers of a as f16, exactly"""
-    clamp = relu_(k, 16) if relu else None
-    one, pack, cut = _chain(k.lane(f"{atype[:-2]}_to_f16"), clamp), pack_halves(k), k.trunc(16, 8)
-    shr, eight = k.shr_u(16), k.const(16, 8)
-    return lambda a: pack(one(cut(shr(a, eight))), one(cut(a)))
-
-
-# ------------------------------------------------------------------------------------------------ cvt.pack
-def _narrow_integer(k: Kit, type: str) -> Any:
-    """Signed 32-bit word clamped to an integer type of 2 to 16 bits, cut to those bits."""
-    bits, signed = int(type[1:]), type[0] == "s"
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    lt, select, and_ = k.lt_s(32), k.select(32), k.and_(32)
-    lower, upper, mask = k.const(32, low), k.const(32, high), k.const(32, (1 << bits) - 1)
-
-    def clamp(a: Any) -> Any:
-        a = select(lt(a, lower), lower, a)
-        return and_(select(lt(upper, a), upper, a), mask)
-
-    return clamp
-
-
-@isa.op("cvt.pack.sat.ctype.s32 d, a, b", ctype=(".u16", ".s16"), types={"d": "u32", "a": "s32", "b": "s32"}, cost=Cost.CONVERT,
-        ref="data-movement-and-conversion-instructions-cvt-pack", since=((6, 5), 72),
-        vectors=[vec(".pack.sat.s16.s32", 1, 0x7FFF_FFFF, d=0x0001_7FFF, why="a in the upper half; clamps")])
-def cvt_pack16(k: Kit, ctype: str) -> Any:
-    """d = a and b clamped to 16 bits, a in the upper half"""
-    one, or_, shl, size = _narrow_integer(k, ctype), k.or_(32), k.shl(32), k.const(32, 16)
-    return lambda a, b: or_(shl(one(a), size), one(b))
-
-
-@isa.op("cvt.pack.sat.ctype.s32.b32 d, a, b, c", ctype=(".u8", ".s8", ".u4", ".s4", ".u2", ".s2"),
-        types={"d": "u32", "a": "s32", "b": "s32", "c": "b32"}, cost=Cost.CONVERT,
-        ref="data-movement-and-conversion-instructions-cvt-pack", since=((6, 5), 72),
-        vectors=[vec(".pack.sat.u8.s32.b32", 300, 2, 0x1234, d=0x1234_FF02, why="c moves up by two elements"),
-                 vec(".pack.sat.s4.s32.b32", 0xFFFF_FFFF, 9, 1, d=0x1F7, why="four bits each")])
-def cvt_pack(k: Kit, ctype: str) -> Any:
-    """d = c shifted up by two elements, with a and b clamped to the element type below it"""
-    one, or_, shl, bits = _narrow_integer(k, ctype), k.or_(32), k.shl(32), int(ctype[1:])
-    size, two = k.const(32, bits), k.const(32, 2 * bits)
-    return lambda a, b, c: or_(shl(c, two), or_(shl(one(a), size), one(b)))
+        whole = chain(widen16(k, type), whole, narrow32(k, type, "rn"))
+    return chain(flush32(k) if ftz else None, whole, saturate(k, type) if sat else None)

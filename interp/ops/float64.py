@@ -1,8 +1,9 @@
 """Double precision (PTX ISA, 'Floating-Point Instructions', f64 forms).
 
-Round to nearest even through the host's IEEE operations; the other roundings are integer code (`interp.formats`). Subnormals are
-always kept. The double-precision unit passes a NaN operand on, made quiet, sign and payload kept, and makes 0xFFF8000000000000
-where a NaN arises (measured on an H200); of several NaN operands it passes on the first in the order that a record states.
+Round to nearest even through the host's IEEE operations; the other roundings are integer code (`interp.formats`).
+Subnormals are always kept. The double-precision unit passes a NaN operand on, made quiet, sign and payload kept, and
+makes 0xFFF8000000000000 where a NaN arises (measured on an H200); of several NaN operands it passes on the first in the
+order that a record states.
 
 Not offered: div, rcp and sqrt with directed rounding; the approximate forms are in `interp.ops.transcend`.
 """
@@ -44,60 +45,121 @@ def _arithmetic(k: Kit, name: str, rnd: str | None) -> Any:
     return k.lane(f"{name}_directed_f64", MODES[rnd])
 
 
-@isa.op("add{.rnd}.f64 d, a, b", rnd=ROUNDINGS, types=_F64, cost=Cost.FP64, ref=REF + "add",
-        vectors=[vec(".f64", ONE, ONE, d=TWO, why="1+1"), vec(".f64", INF, MINUS_INF, d=NAN, why="Inf-Inf", seen="sm_90"),
-                 vec(".rn.f64", ONE, 0xFFF6_E6E1_BC0F_B749, d=0xFFFE_E6E1_BC0F_B749, why="NaN passed on, quiet", seen="sm_90"),
-                 vec(".rp.f64", ONE, 1, d=ONE + 1, why="rounds up"), vec(".rm.f64", ONE, ONE | MINUS_ZERO, d=MINUS_ZERO, why="x-x down is -0")])
+@isa.op(
+    "add{.rnd}.f64 d, a, b",
+    rnd=ROUNDINGS,
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "add",
+    vectors=[
+        vec(".f64", ONE, ONE, d=TWO, why="1+1"),
+        vec(".f64", INF, MINUS_INF, d=NAN, why="Inf-Inf", seen="sm_90"),
+        vec(".rn.f64", ONE, 0xFFF6_E6E1_BC0F_B749, d=0xFFFE_E6E1_BC0F_B749, why="NaN passed on, quiet", seen="sm_90"),
+        vec(".rp.f64", ONE, 1, d=ONE + 1, why="rounds up"),
+        vec(".rm.f64", ONE, ONE | MINUS_ZERO, d=MINUS_ZERO, why="x-x down is -0"),
+    ],
+)
 def add(k: Kit, rnd: str | None) -> Any:
     """d = a + b"""
     return passing_nan(k, _arithmetic(k, "add", rnd), "ba")
 
 
-@isa.op("sub{.rnd}.f64 d, a, b", rnd=ROUNDINGS, types=_F64, cost=Cost.FP64, ref=REF + "sub",
-        vectors=[vec(".f64", ONE, ONE, d=0, why="x-x is +0"), vec(".rz.f64", ONE, 1, d=ONE - 1, why="toward zero")])
+@isa.op(
+    "sub{.rnd}.f64 d, a, b",
+    rnd=ROUNDINGS,
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "sub",
+    vectors=[vec(".f64", ONE, ONE, d=0, why="x-x is +0"), vec(".rz.f64", ONE, 1, d=ONE - 1, why="toward zero")],
+)
 def sub(k: Kit, rnd: str | None) -> Any:
     """d = a - b"""
     return passing_nan(k, _arithmetic(k, "sub", rnd), "ba")
 
 
-@isa.op("mul{.rnd}.f64 d, a, b", rnd=ROUNDINGS, types=_F64, cost=Cost.FP64, ref=REF + "mul",
-        vectors=[vec(".f64", INF, 0, d=NAN, why="Inf*0"), vec(".rp.f64", 1, ONE - 1, d=1, why="rounds up to the smallest subnormal")])
+@isa.op(
+    "mul{.rnd}.f64 d, a, b",
+    rnd=ROUNDINGS,
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "mul",
+    vectors=[
+        vec(".f64", INF, 0, d=NAN, why="Inf*0"),
+        vec(".rp.f64", 1, ONE - 1, d=1, why="rounds up to the smallest subnormal"),
+    ],
+)
 def mul(k: Kit, rnd: str | None) -> Any:
     """d = a * b"""
     return passing_nan(k, _arithmetic(k, "mul", rnd), "ba")
 
 
-@isa.op("fma.rnd.f64 d, a, b, c", rnd=ROUNDINGS, types=_F64, cost=Cost.FP64, ref=REF + "fma",
-        vectors=[vec(".rn.f64", ONE + 1, ONE + 1, (ONE + 2) | MINUS_ZERO, d=0x3970 << 48, why="one rounding: 2^-104 remains"),
-                 vec(".rz.f64", ONE, ONE, 1, d=ONE, why="toward zero")])
+@isa.op(
+    "fma.rnd.f64 d, a, b, c",
+    rnd=ROUNDINGS,
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "fma",
+    vectors=[
+        vec(".rn.f64", ONE + 1, ONE + 1, (ONE + 2) | MINUS_ZERO, d=0x3970 << 48, why="one rounding: 2^-104 remains"),
+        vec(".rz.f64", ONE, ONE, 1, d=ONE, why="toward zero"),
+    ],
+)
 def fma(k: Kit, rnd: str) -> Any:
     """d = a * b + c with one rounding"""
     return passing_nan(k, _arithmetic(k, "fma", rnd), "bca")
 
 
-@isa.op("mad.rnd.f64 d, a, b, c", rnd=ROUNDINGS, types=_F64, cost=Cost.FP64, ref=REF + "mad",
-        vectors=[vec(".rn.f64", ONE, ONE, ONE, d=TWO, why="the same as fma")])
+@isa.op(
+    "mad.rnd.f64 d, a, b, c",
+    rnd=ROUNDINGS,
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "mad",
+    vectors=[vec(".rn.f64", ONE, ONE, ONE, d=TWO, why="the same as fma")],
+)
 def mad(k: Kit, rnd: str) -> Any:
     """d = a * b + c with one rounding"""
     return passing_nan(k, _arithmetic(k, "fma", rnd), "bca")
 
 
-@isa.op("div.rn.f64 d, a, b", types=_F64, cost=Cost.FP64, ref=REF + "div",
-        vectors=[vec(".rn.f64", ONE, 0x4008 << 48, d=0x3FD5_5555_5555_5555, why="1/3"), vec(".rn.f64", 0, 0, d=NAN, why="0/0")])
+@isa.op(
+    "div.rn.f64 d, a, b",
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "div",
+    vectors=[
+        vec(".rn.f64", ONE, 0x4008 << 48, d=0x3FD5_5555_5555_5555, why="1/3"),
+        vec(".rn.f64", 0, 0, d=NAN, why="0/0"),
+    ],
+)
 def div(k: Kit) -> Any:
     """d = a / b, correctly rounded"""
     return passing_nan(k, k.fdiv(64), "ab")
 
 
-@isa.op("rcp.rn.f64 d, a", types=_F64, cost=Cost.FP64, ref=REF + "rcp", vectors=[vec(".rn.f64", MINUS_ZERO, d=MINUS_INF, why="1/-0")])
+@isa.op(
+    "rcp.rn.f64 d, a",
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "rcp",
+    vectors=[vec(".rn.f64", MINUS_ZERO, d=MINUS_INF, why="1/-0")],
+)
 def rcp(k: Kit) -> Any:
     """d = 1 / a, correctly rounded"""
     quotient, one = k.fdiv(64), k.const(64, ONE)
     return passing_nan(k, lambda a: quotient(one, a), "a")
 
 
-@isa.op("sqrt.rn.f64 d, a", types=_F64, cost=Cost.FP64, ref=REF + "sqrt",
-        vectors=[vec(".rn.f64", TWO, d=0x3FF6_A09E_667F_3BCD, why="square root of 2"), vec(".rn.f64", ONE | MINUS_ZERO, d=NAN, why="of -1")])
+@isa.op(
+    "sqrt.rn.f64 d, a",
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "sqrt",
+    vectors=[
+        vec(".rn.f64", TWO, d=0x3FF6_A09E_667F_3BCD, why="square root of 2"),
+        vec(".rn.f64", ONE | MINUS_ZERO, d=NAN, why="of -1"),
+    ],
+)
 def sqrt(k: Kit) -> Any:
     """d = square root of a, correctly rounded"""
     return passing_nan(k, k.fsqrt(64), "a")
@@ -109,24 +171,43 @@ def _sign(k: Kit, op: Any, constant: int) -> Any:
     return passing_nan(k, lambda a: op(a, bits), "a")
 
 
-@isa.op("neg.f64 d, a", types=_F64, cost=Cost.FP64, ref=REF + "neg", 
-        vectors=[vec(".f64", 0, d=MINUS_ZERO, why="flips the sign"),
-                 vec(".f64", 0x7FF0_0000_2000_0000, d=0x7FF8_0000_2000_0000, why="a NaN keeps its sign", seen="sm_90")])
+@isa.op(
+    "neg.f64 d, a",
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "neg",
+    vectors=[
+        vec(".f64", 0, d=MINUS_ZERO, why="flips the sign"),
+        vec(".f64", 0x7FF0_0000_2000_0000, d=0x7FF8_0000_2000_0000, why="a NaN keeps its sign", seen="sm_90"),
+    ],
+)
 def neg(k: Kit) -> Any:
     """d = -a"""
     return _sign(k, k.xor(64), MINUS_ZERO)
 
 
-@isa.op("abs.f64 d, a", types=_F64, cost=Cost.FP64, ref=REF + "abs",
-        vectors=[vec(".f64", MINUS_ZERO, d=0, why="clears the sign"),
-                 vec(".f64", 0x7FF2_6CED_BB39_4F55, d=0x7FFA_6CED_BB39_4F55, why="NaN made quiet", seen="sm_90")])
+@isa.op(
+    "abs.f64 d, a",
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "abs",
+    vectors=[
+        vec(".f64", MINUS_ZERO, d=0, why="clears the sign"),
+        vec(".f64", 0x7FF2_6CED_BB39_4F55, d=0x7FFA_6CED_BB39_4F55, why="NaN made quiet", seen="sm_90"),
+    ],
+)
 def abs_(k: Kit) -> Any:
     """d = |a|"""
     return _sign(k, k.and_(64), MINUS_ZERO - 1)
 
 
-@isa.op("copysign.f64 d, a, b", types=_F64, cost=Cost.FP64, ref=REF + "copysign",
-        vectors=[vec(".f64", MINUS_ZERO, ONE, d=ONE | MINUS_ZERO, why="sign of a, magnitude of b")])
+@isa.op(
+    "copysign.f64 d, a, b",
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "copysign",
+    vectors=[vec(".f64", MINUS_ZERO, ONE, d=ONE | MINUS_ZERO, why="sign of a, magnitude of b")],
+)
 def copysign(k: Kit) -> Any:
     """d = magnitude of b with the sign of a"""
     and_, or_, sign, rest = k.and_(64), k.or_(64), k.const(64, MINUS_ZERO), k.const(64, MINUS_ZERO - 1)
@@ -139,25 +220,50 @@ def _extreme(k: Kit, largest: bool) -> Any:
     return lambda a, b: select(both(isnan(a), isnan(b)), or_(b, quiet), choose(a, b))
 
 
-@isa.op("min.f64 d, a, b", types=_F64, cost=Cost.FP64, ref=REF + "min",
-        vectors=[vec(".f64", MINUS_ZERO, 0, d=MINUS_ZERO, why="-0 is less than +0"), vec(".f64", NAN, ONE, d=ONE, why="NaN loses"),
-                 vec(".f64", NAN, NAN + 7, d=NAN + 7, why="the second of two NaN", seen="sm_90")])
+@isa.op(
+    "min.f64 d, a, b",
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "min",
+    vectors=[
+        vec(".f64", MINUS_ZERO, 0, d=MINUS_ZERO, why="-0 is less than +0"),
+        vec(".f64", NAN, ONE, d=ONE, why="NaN loses"),
+        vec(".f64", NAN, NAN + 7, d=NAN + 7, why="the second of two NaN", seen="sm_90"),
+    ],
+)
 def min_(k: Kit) -> Any:
     """d = the smaller of a and b; of two NaN operands b"""
     return _extreme(k, False)
 
 
-@isa.op("max.f64 d, a, b", types=_F64, cost=Cost.FP64, ref=REF + "max",
-        vectors=[vec(".f64", MINUS_ZERO, 0, d=0, why="+0 is greater than -0"), vec(".f64", ONE, NAN, d=ONE, why="NaN loses")])
+@isa.op(
+    "max.f64 d, a, b",
+    types=_F64,
+    cost=Cost.FP64,
+    ref=REF + "max",
+    vectors=[
+        vec(".f64", MINUS_ZERO, 0, d=0, why="+0 is greater than -0"),
+        vec(".f64", ONE, NAN, d=ONE, why="NaN loses"),
+    ],
+)
 def max_(k: Kit) -> Any:
     """d = the larger of a and b; of two NaN operands b"""
     return _extreme(k, True)
 
 
-@isa.op("testp.op.f64 p, a", op=(".finite", ".infinite", ".number", ".notanumber", ".normal", ".subnormal"), writes=("p",),
-        types={"p": "pred", "a": "f64"}, cost=Cost.INT, ref=REF + "testp",
-        vectors=[vec(".finite.f64", INF, d=0, why="Inf is not finite"), vec(".subnormal.f64", 1, d=1, why="subnormal"),
-                 vec(".normal.f64", 0, d=1, why="a zero is normal", seen="sm_90")])
+@isa.op(
+    "testp.op.f64 p, a",
+    op=(".finite", ".infinite", ".number", ".notanumber", ".normal", ".subnormal"),
+    writes=("p",),
+    types={"p": "pred", "a": "f64"},
+    cost=Cost.INT,
+    ref=REF + "testp",
+    vectors=[
+        vec(".finite.f64", INF, d=0, why="Inf is not finite"),
+        vec(".subnormal.f64", 1, d=1, why="subnormal"),
+        vec(".normal.f64", 0, d=1, why="a zero is normal", seen="sm_90"),
+    ],
+)
 def testp(k: Kit, op: str) -> Any:
     """p = a is of the named class; a zero is normal"""
     return class_test(k, "f64", op)

@@ -70,9 +70,22 @@ def canonical_float(k: Kit, type: str) -> Any:
     return lambda a: select(isnan(a), nan, a)
 
 
+def relu(k: Kit, n: int) -> Any:
+    """Words with the sign bit set to +0; a NaN is canonical by then, and has none."""
+    lt, select, zero = k.lt_s(n), k.select(n), k.const(n, 0)
+    return lambda a: select(lt(a, zero), zero, a)
+
+
 def each_half(k: Kit, op: Any) -> Any:
     """`op` on the lower and on the upper 16 bits of 32-bit words."""
-    low, up, shr, shl, or_, sixteen = k.trunc(32, 16), k.zext(16, 32), k.shr_u(32), k.shl(32), k.or_(32), k.const(32, 16)
+    low, up, shr, shl, or_, sixteen = (
+        k.trunc(32, 16),
+        k.zext(16, 32),
+        k.shr_u(32),
+        k.shl(32),
+        k.or_(32),
+        k.const(32, 16),
+    )
 
     def both(*words: Any) -> Any:
         lower = op(*(low(w) for w in words))
@@ -83,13 +96,27 @@ def each_half(k: Kit, op: Any) -> Any:
 
 
 def extreme(k: Kit, type: str, largest: bool, nan: bool, xorsign: bool = False) -> Any:
-    """min or max of a float type: -0 < +0; one NaN gives the other operand (with `nan`: NaN), two NaNs give the canonical NaN.
+    """min or max of a float type: -0 < +0; one NaN gives the other operand (with `nan`: NaN), two NaNs give the
+    canonical NaN.
 
-    Compared as integers after mapping the sign-magnitude order to two's complement, which also orders the zeros. With `xorsign` the
-    magnitudes are compared, and a number gets the exclusive or of the signs."""
+    Compared as integers after mapping the sign-magnitude order to two's complement, which also orders the zeros. With
+    `xorsign` the magnitudes are compared, and a number gets the exclusive or of the signs."""
     n = width(type)
-    isnan, select, lt, xor, shr, and_, or_ = nan_test(k, type), k.select(n), k.lt_s(n), k.xor(n), k.shr_s(n), k.and_(n), k.or_(n)
-    canon, last, rest, sign = k.const(n, CANONICAL_NAN[n]), k.const(n, n - 1), k.const(n, (1 << (n - 1)) - 1), k.const(n, 1 << (n - 1))
+    isnan, select, lt, xor, shr, and_, or_ = (
+        nan_test(k, type),
+        k.select(n),
+        k.lt_s(n),
+        k.xor(n),
+        k.shr_s(n),
+        k.and_(n),
+        k.or_(n),
+    )
+    canon, last, rest, sign = (
+        k.const(n, CANONICAL_NAN[n]),
+        k.const(n, n - 1),
+        k.const(n, (1 << (n - 1)) - 1),
+        k.const(n, 1 << (n - 1)),
+    )
 
     def key(a: Any) -> Any:
         return xor(a, and_(shr(a, last), rest))
@@ -99,10 +126,8 @@ def extreme(k: Kit, type: str, largest: bool, nan: bool, xorsign: bool = False) 
         x, y = (and_(a, rest), and_(b, rest)) if xorsign else (a, b)
         less = lt(x, y) if xorsign else lt(key(a), key(b))
         out = select(less, y, x) if largest else select(less, x, y)
-        if nan:
-            out = select(na, canon, select(nb, canon, out))
-        else:
-            out = select(na, select(nb, canon, y), select(nb, x, out))
+        with_a, with_b, with_both = (canon, canon, canon) if nan else (y, x, canon)
+        out = select(na, select(nb, with_both, with_a), select(nb, with_b, out))
         return select(isnan(out), canon, or_(out, and_(xor(a, b), sign))) if xorsign else out
 
     return choose

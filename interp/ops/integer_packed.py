@@ -1,4 +1,5 @@
-"""Packed integers (PTX ISA, 'Integer Arithmetic Instructions': dp4a, dp2a and the 16x2 forms), and integer min and max with `.relu`."""
+"""Packed integers (PTX ISA, 'Integer Arithmetic Instructions': dp4a, dp2a and the 16x2 forms), and integer min and max
+with `.relu`."""
 
 from __future__ import annotations
 
@@ -26,9 +27,16 @@ def _part(k: Kit, type: str, index: int, bits: int) -> Any:
     return lambda a: shr(shl(a, up), down)
 
 
-@isa.op("dp4a.atype.btype d, a, b, c", atype=WORD32, btype=WORD32, types=_dot_types, cost=Cost.INT,
-        ref="integer-arithmetic-instructions-dp4a", since=((5, 0), 61),
-        vectors=[vec(".u32.u32", 0x01020304, 0x01010101, 5, d=15, why="four byte products plus c")])
+@isa.op(
+    "dp4a.atype.btype d, a, b, c",
+    atype=WORD32,
+    btype=WORD32,
+    types=_dot_types,
+    cost=Cost.INT,
+    ref="integer-arithmetic-instructions-dp4a",
+    since=((5, 0), 61),
+    vectors=[vec(".u32.u32", 0x01020304, 0x01010101, 5, d=15, why="four byte products plus c")],
+)
 def dp4a(k: Kit, atype: str, btype: str) -> Any:
     """d = c + sum of the products of four bytes"""
     mul, add_ = k.mul(32), k.add(32)
@@ -43,9 +51,17 @@ def dp4a(k: Kit, atype: str, btype: str) -> Any:
     return dot
 
 
-@isa.op("dp2a.half.atype.btype d, a, b, c", half=(".lo", ".hi"), atype=WORD32, btype=WORD32, types=_dot_types,
-        cost=Cost.INT, ref="integer-arithmetic-instructions-dp2a", since=((5, 0), 61),
-        vectors=[vec(".lo.u32.u32", 0x00020003, 0x0101, 5, d=10, why="two products of 16 by 8 bits plus c")])
+@isa.op(
+    "dp2a.half.atype.btype d, a, b, c",
+    half=(".lo", ".hi"),
+    atype=WORD32,
+    btype=WORD32,
+    types=_dot_types,
+    cost=Cost.INT,
+    ref="integer-arithmetic-instructions-dp2a",
+    since=((5, 0), 61),
+    vectors=[vec(".lo.u32.u32", 0x00020003, 0x0101, 5, d=10, why="two products of 16 by 8 bits plus c")],
+)
 def dp2a(k: Kit, half: str, atype: str, btype: str) -> Any:
     """d = c + a.lo * byte + a.hi * byte of the chosen half of b"""
     mul, add_, base = k.mul(32), k.add(32), 0 if half == "lo" else 2
@@ -54,8 +70,14 @@ def dp2a(k: Kit, half: str, atype: str, btype: str) -> Any:
     return lambda a, b, c: add_(add_(c, mul(x0(a), y0(b))), mul(x1(a), y1(b)))
 
 
-@isa.op("add.type d, a, b", type=PAIRS, cost=Cost.INT, ref="integer-arithmetic-instructions-add", since=((8, 0), 90),
-        vectors=[vec(".u16x2", 0x0001_FFFF, 0x0001_0001, d=0x0002_0000, why="no carry between the halves")])
+@isa.op(
+    "add.type d, a, b",
+    type=PAIRS,
+    cost=Cost.INT,
+    ref="integer-arithmetic-instructions-add",
+    since=((8, 0), 90),
+    vectors=[vec(".u16x2", 0x0001_FFFF, 0x0001_0001, d=0x0002_0000, why="no carry between the halves")],
+)
 def add_pair(k: Kit, type: str) -> Any:
     """d = a + b, half by half"""
     return each_half(k, k.add(16))
@@ -71,15 +93,27 @@ def _extreme(k: Kit, n: int, signed: bool, largest: bool, relu: bool = False) ->
     return choose
 
 
-@isa.op("min.type d, a, b", type=PAIRS, cost=Cost.INT, ref="integer-arithmetic-instructions-min", since=((8, 0), 90),
-        vectors=[vec(".s16x2", 0x0001_FFFF, 0xFFFF_0001, d=0xFFFF_FFFF, why="signed halves")])
+@isa.op(
+    "min.type d, a, b",
+    type=PAIRS,
+    cost=Cost.INT,
+    ref="integer-arithmetic-instructions-min",
+    since=((8, 0), 90),
+    vectors=[vec(".s16x2", 0x0001_FFFF, 0xFFFF_0001, d=0xFFFF_FFFF, why="signed halves")],
+)
 def min_pair(k: Kit, type: str) -> Any:
     """d = the smaller of a and b, half by half"""
     return each_half(k, _extreme(k, 16, type[0] == "s", False))
 
 
-@isa.op("max.type d, a, b", type=PAIRS, cost=Cost.INT, ref="integer-arithmetic-instructions-max", since=((8, 0), 90),
-        vectors=[vec(".u16x2", 0x0001_FFFF, 0xFFFF_0001, d=0xFFFF_FFFF, why="unsigned halves")])
+@isa.op(
+    "max.type d, a, b",
+    type=PAIRS,
+    cost=Cost.INT,
+    ref="integer-arithmetic-instructions-max",
+    since=((8, 0), 90),
+    vectors=[vec(".u16x2", 0x0001_FFFF, 0xFFFF_0001, d=0xFFFF_FFFF, why="unsigned halves")],
+)
 def max_pair(k: Kit, type: str) -> Any:
     """d = the larger of a and b, half by half"""
     return each_half(k, _extreme(k, 16, type[0] == "s", True))
@@ -91,15 +125,30 @@ def _with_relu(k: Kit, type: str, largest: bool) -> Any:
     return each_half(k, one) if pair else one
 
 
-@isa.op("min.relu.type d, a, b", type=(".s16x2", ".s32"), cost=Cost.INT, ref="integer-arithmetic-instructions-min", since=((8, 0), 90),
-        vectors=[vec(".relu.s32", 5, 0xFFFF_FFFF, d=0, why="negative to 0"), vec(".relu.s16x2", 0x0005_0005, 0x0003_FFFF, d=0x0003_0000, why="each half")])
+@isa.op(
+    "min.relu.type d, a, b",
+    type=(".s16x2", ".s32"),
+    cost=Cost.INT,
+    ref="integer-arithmetic-instructions-min",
+    since=((8, 0), 90),
+    vectors=[
+        vec(".relu.s32", 5, 0xFFFF_FFFF, d=0, why="negative to 0"),
+        vec(".relu.s16x2", 0x0005_0005, 0x0003_FFFF, d=0x0003_0000, why="each half"),
+    ],
+)
 def min_relu(k: Kit, type: str) -> Any:
     """d = the smaller of a and b, 0 if that is negative"""
     return _with_relu(k, type, False)
 
 
-@isa.op("max.relu.type d, a, b", type=(".s16x2", ".s32"), cost=Cost.INT, ref="integer-arithmetic-instructions-max", since=((8, 0), 90),
-        vectors=[vec(".relu.s32", 0xFFFF_FFFE, 0xFFFF_FFFF, d=0, why="negative to 0")])
+@isa.op(
+    "max.relu.type d, a, b",
+    type=(".s16x2", ".s32"),
+    cost=Cost.INT,
+    ref="integer-arithmetic-instructions-max",
+    since=((8, 0), 90),
+    vectors=[vec(".relu.s32", 0xFFFF_FFFE, 0xFFFF_FFFF, d=0, why="negative to 0")],
+)
 def max_relu(k: Kit, type: str) -> Any:
     """d = the larger of a and b, 0 if that is negative"""
     return _with_relu(k, type, True)

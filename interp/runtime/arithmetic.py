@@ -1,6 +1,8 @@
-"""Lane functions of arithmetic that the host has no instruction for: directed roundings of f32 and f64, bf16 product and fma.
+"""Lane functions of arithmetic that the host has no instruction for: directed roundings of f32 and f64, bf16 product
+and fma.
 
-One loop serves the three directed modes of an operation: the first parameter is the mode (`interp.formats.rounding.MODES`).
+One loop serves the three directed modes of an operation: the first parameter is the mode
+(`interp.formats.rounding.MODES`).
 """
 
 from __future__ import annotations

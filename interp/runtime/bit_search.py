@@ -14,7 +14,8 @@ NONE = 0xFFFFFFFF
 
 @native
 def nth_set(mask: Any, base: Any, offset: Any) -> Any:
-    """fns.b32: position of the |offset|-th set bit from `base` on (PTX ISA, `fns`); offset is signed, 0 asks for the base itself."""
+    """fns.b32: position of the |offset|-th set bit from `base` on (PTX ISA, `fns`); offset is signed, 0 asks for the
+    base itself."""
     word, at = np.int64(mask), np.int64(base)
     step = np.int64(offset)
     step = step - 0x100000000 if step > 0x7FFFFFFF else step

@@ -1,7 +1,8 @@
 """Lane functions of `cvt`: loops over the scalar conversions of `interp.formats`, one a pair of formats.
 
-The first parameter of a loop is the rounding mode (`interp.formats.rounding.MODES`); float-to-integer conversions take the
-destination's width in bits and whether it is signed after it. Only what `interp.ops.convert` does not emit in line is here.
+The first parameter of a loop is the rounding mode (`interp.formats.rounding.MODES`); float-to-integer conversions take
+the destination's width in bits and whether it is signed after it. Only what `interp.ops.convert` does not emit in line
+is here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Every form of the lane instructions, and one PTX kernel that executes many of them.
 
-A lane instruction computes registers from registers, lane by lane; what touches memory, other lanes or control is tested by its
-own suites. A form is an opcode that a record accepts, e.g. `cvt.rzi.ftz.s32.f32`. The kernel gives every form the same words as
-operands: for each kind of type (integer, f16, bf16, f32, f64) and operand position one 64-bit word a lane.
+A lane instruction computes registers from registers, lane by lane; what touches memory, other lanes or control is
+tested by its own suites. A form is an opcode that a record accepts, e.g. `cvt.rzi.ftz.s32.f32`. The kernel gives every
+form the same words as operands: for each kind of type (integer, f16, bf16, f32, f64) and operand position one 64-bit
+word a lane.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def kind_of(type: str) -> str:
 
 @dataclass(frozen=True)
 class Form:
-    """An opcode of a record: operand types by name, sources in order, and its modifiers as the meaning receives them."""
+    """An opcode of a record: operand types by name, sources in order, and its modifiers as the meaning receives them.
+    An opcode of a record: operand types by name, sources in order, and its modifiers as the meaning receives them."""
 
     op: Op
     opcode: str
@@ -49,7 +51,9 @@ def lane_records() -> list[Op]:
     return [
         op
         for op in ISA.ops
-        if op.effect is Effect.NONE and op.syntax not in MACHINE and all(o.form in ("reg", "pair", "imm") for o in op.operands)
+        if op.effect is Effect.NONE
+        and op.syntax not in MACHINE
+        and all(o.form in ("reg", "pair", "imm") for o in op.operands)
     ]
 
 
@@ -60,7 +64,11 @@ def opcodes(op: Op) -> Iterator[str]:
     at = 0
     while at < len(head):
         optional = head[at] == "{"
-        end = head.index("}", at) if optional else min((i for i in (head.find(c, at + 1) for c in ".{") if i > 0), default=len(head))
+        end = (
+            head.index("}", at)
+            if optional
+            else min((i for i in (head.find(c, at + 1) for c in ".{") if i > 0), default=len(head))
+        )
         name = head[at + 2 : end] if optional else head[at + 1 : end]
         key = name.replace("::", "_")
         alternatives = list(op.choices[key]) if key in op.choices else ["." + name]
@@ -98,7 +106,8 @@ def forms(op: Op) -> list[Form]:
 
 
 def spread(items: Sequence[Form], most: int) -> list[Form]:
-    """At most `most` of the forms, every modifier value among them as far as that goes: chosen greedily by what is new."""
+    """At most `most` of the forms, every modifier value among them as far as that goes: chosen greedily by what is new.
+    At most `most` of the forms, every modifier value among them as far as that goes: chosen greedily by what is new."""
     if len(items) <= most:
         return list(items)
     seen: set[tuple[str, Any]] = set()
@@ -123,7 +132,7 @@ def _operand(type: str, position: int) -> str:
 
 
 def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a", version: str = "8.4") -> str:
-    """A module with entry `forms`: parameters input (u64 [lanes, WORDS]) and output (u64 [results of all forms, lanes])."""
+    """A module with entry `forms`: parameters input, u64 [lanes, WORDS], and output, u64 [results, lanes]."""
     lines = [
         f".version {version}",
         f".target {target}",
@@ -170,20 +179,146 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a", version: str 
 
 # ------------------------------------------------------------------------------------------------ operand words
 _SPECIAL = {
-    "f16": [0, 1, 0x3FF, 0x400, 0x3800, 0x3BFF, 0x3C00, 0x3C01, 0x4000, 0x4100, 0x6BFF, 0x7BFF, 0x7C00, 0x7C01, 0x7E00, 0x7E55, 0x7FFF],
-    "bf16": [0, 1, 0x40, 0x7F, 0x80, 0x3F00, 0x3F7F, 0x3F80, 0x3F81, 0x4000, 0x4020, 0x7F7F, 0x7F80, 0x7F81, 0x7FC0, 0x7FD5, 0x7FFF],
-    "f32": [0, 1, 0x40_0000, 0x7F_FFFF, 0x80_0000, 0x80_0001, 0x3300_0000, 0x3300_0001, 0x3F00_0000, 0x3F7F_FFFF, 0x3F80_0000, 0x3F80_1000,
-            0x3FC0_0000, 0x4020_0000, 0x42FF_0000, 0x437F_8000, 0x477F_E000, 0x477F_F000, 0x477F_EFFF, 0x43E0_0000, 0x43E8_0000, 0x43E8_0001,
-            0x4AFF_FFFF, 0x4B00_0001, 0x4EFF_FFFF, 0x4F00_0000, 0x4F7F_FFFF, 0x4F80_0000, 0x5F00_0000, 0x5F80_0000, 0x7F7F_FFFF, 0x7F80_0000,
-            0x7F80_0001, 0x7FC0_0000, 0x7FC1_2345, 0x7FFF_FFFF],
-    "f64": [0, 1, 0x8_0000_0000_0000, 0xF_FFFF_FFFF_FFFF, 1 << 52, 0x36A0 << 48, 0x3690 << 48, 0x3810 << 48, 0x3FE0 << 48, 0x3FEF_FFFF_FFFF_FFFF,
-            0x3FF0 << 48, 0x3FF0_0000_1000_0000, 0x3FF0_0000_1000_0001, 0x4004 << 48, 0x40EF_FE00 << 32, 0x41DF_FFFF_FFC0_0000, 0x41E0 << 48,
-            0x41EF_FFFF_FFF0_0000, 0x43E0 << 48, 0x43F0 << 48, 0x47EF_FFFF_F000_0000, 0x47F0 << 48, 0x7FEF_FFFF_FFFF_FFFF, 0x7FF0 << 48,
-            (0x7FF0 << 48) + 1, 0x7FF0_0000_2000_0000, 0x7FF8 << 48, 0x7FF9_2345_6789_ABCD, 0x7FFF_FFFF_FFFF_FFFF],
-    "int": [0, 1, 2, 7, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF,
-            0x1_0000_0000, 0x7FFF_FFFF_FFFF_FFFF, 0x8000_0000_0000_0000, 0xFFFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF_FFFF_FF80, 0xFFFF_FFFF_8000_0000,
-            0xFFFF_FFFF_FFFF_8000, 0x0000_FFFF_0000_FFFF],
-}  # fmt: skip
+    "f16": [
+        0,
+        1,
+        0x3FF,
+        0x400,
+        0x3800,
+        0x3BFF,
+        0x3C00,
+        0x3C01,
+        0x4000,
+        0x4100,
+        0x6BFF,
+        0x7BFF,
+        0x7C00,
+        0x7C01,
+        0x7E00,
+        0x7E55,
+        0x7FFF,
+    ],
+    "bf16": [
+        0,
+        1,
+        0x40,
+        0x7F,
+        0x80,
+        0x3F00,
+        0x3F7F,
+        0x3F80,
+        0x3F81,
+        0x4000,
+        0x4020,
+        0x7F7F,
+        0x7F80,
+        0x7F81,
+        0x7FC0,
+        0x7FD5,
+        0x7FFF,
+    ],
+    "f32": [
+        0,
+        1,
+        0x40_0000,
+        0x7F_FFFF,
+        0x80_0000,
+        0x80_0001,
+        0x3300_0000,
+        0x3300_0001,
+        0x3F00_0000,
+        0x3F7F_FFFF,
+        0x3F80_0000,
+        0x3F80_1000,
+        0x3FC0_0000,
+        0x4020_0000,
+        0x42FF_0000,
+        0x437F_8000,
+        0x477F_E000,
+        0x477F_F000,
+        0x477F_EFFF,
+        0x43E0_0000,
+        0x43E8_0000,
+        0x43E8_0001,
+        0x4AFF_FFFF,
+        0x4B00_0001,
+        0x4EFF_FFFF,
+        0x4F00_0000,
+        0x4F7F_FFFF,
+        0x4F80_0000,
+        0x5F00_0000,
+        0x5F80_0000,
+        0x7F7F_FFFF,
+        0x7F80_0000,
+        0x7F80_0001,
+        0x7FC0_0000,
+        0x7FC1_2345,
+        0x7FFF_FFFF,
+    ],
+    "f64": [
+        0,
+        1,
+        0x8_0000_0000_0000,
+        0xF_FFFF_FFFF_FFFF,
+        1 << 52,
+        0x36A0 << 48,
+        0x3690 << 48,
+        0x3810 << 48,
+        0x3FE0 << 48,
+        0x3FEF_FFFF_FFFF_FFFF,
+        0x3FF0 << 48,
+        0x3FF0_0000_1000_0000,
+        0x3FF0_0000_1000_0001,
+        0x4004 << 48,
+        0x40EF_FE00 << 32,
+        0x41DF_FFFF_FFC0_0000,
+        0x41E0 << 48,
+        0x41EF_FFFF_FFF0_0000,
+        0x43E0 << 48,
+        0x43F0 << 48,
+        0x47EF_FFFF_F000_0000,
+        0x47F0 << 48,
+        0x7FEF_FFFF_FFFF_FFFF,
+        0x7FF0 << 48,
+        (0x7FF0 << 48) + 1,
+        0x7FF0_0000_2000_0000,
+        0x7FF8 << 48,
+        0x7FF9_2345_6789_ABCD,
+        0x7FFF_FFFF_FFFF_FFFF,
+    ],
+    "int": [
+        0,
+        1,
+        2,
+        7,
+        15,
+        16,
+        31,
+        32,
+        33,
+        63,
+        64,
+        127,
+        128,
+        255,
+        256,
+        0x7FFF,
+        0x8000,
+        0xFFFF,
+        0x10000,
+        0x7FFF_FFFF,
+        0x8000_0000,
+        0xFFFF_FFFF,
+        0x1_0000_0000,
+        0x7FFF_FFFF_FFFF_FFFF,
+        0x8000_0000_0000_0000,
+        0xFFFF_FFFF_FFFF_FFFF,
+        0xFFFF_FFFF_FFFF_FF80,
+        0xFFFF_FFFF_8000_0000,
+        0xFFFF_FFFF_FFFF_8000,
+        0x0000_FFFF_0000_FFFF,
+    ],
+}
 
 
 def _numbers(rng: np.random.Generator, kind: str, count: int) -> np.ndarray:
@@ -208,7 +343,7 @@ def _numbers(rng: np.random.Generator, kind: str, count: int) -> np.ndarray:
 
 
 def inputs(seed: int, lanes: int) -> np.ndarray:
-    """u64 [lanes, WORDS]: word kind * POSITIONS + position of a lane. Narrow kinds are repeated up to 64 bits with fresh draws."""
+    """u64 [lanes, WORDS]: word kind * POSITIONS + position of a lane; narrow kinds are drawn repeatedly."""
     rng = np.random.Generator(np.random.PCG64(seed))
     out = np.zeros((lanes, WORDS), np.uint64)
     for k, kind in enumerate(KINDS):
