@@ -35,7 +35,7 @@ class Segments(NamedTuple):
 
 
 # shift of C0, factor of the squared term, constant added before the final shift
-_SCALE = {
+SCALE = {
     "rcp": (13, 1, 0x47E7),
     "rsqrt": (14, 4, 0x7FFF),
     "ex2": (13, 1, 0x77E2),
@@ -43,7 +43,7 @@ _SCALE = {
     "sin": (11, 1, 0),
     "tanh": (16, 1, 0),
 }
-_SQRT_EVEN, _SQRT_ODD = (15, 2, 0x7FFF), (14, 1, 0x3FFF)  # by the parity of the argument's exponent
+SQRT_EVEN, SQRT_ODD = (15, 2, 0x7FFF), (14, 1, 0x3FFF)  # by the parity of the argument's exponent
 TANH_INDEX_BITS = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 3], np.int64)
 """Mantissa bits in tanh's segment index, for the binades 2**-8 to 2**2."""
 TANH_FIRST = np.concatenate([[0], np.cumsum(1 << TANH_INDEX_BITS)])[:-1].astype(np.int64)
@@ -53,15 +53,18 @@ TANH_FIRST = np.concatenate([[0], np.cumsum(1 << TANH_INDEX_BITS)])[:-1].astype(
 def _prepare(name: str, rows: npt.NDArray[np.int32]) -> Segments:
     c = rows.astype(np.int64)
     if name == "sqrt":
-        scale = np.array([_SQRT_EVEN] * 64 + [_SQRT_ODD] * 64, np.int64)
+        scale = np.array([SQRT_EVEN] * 64 + [SQRT_ODD] * 64, np.int64)
     else:
-        scale = np.array([_SCALE[name]] * len(c), np.int64)
+        scale = np.array([SCALE[name]] * len(c), np.int64)
     return Segments((c[:, 0] << scale[:, 0]) + scale[:, 2], c[:, 1].copy(), c[:, 2] * scale[:, 1])
 
 
-def _load() -> dict[str, Segments]:
+def _load() -> dict[str, npt.NDArray[np.int32]]:
     with files(__package__).joinpath("coefficients.npz").open("rb") as f, np.load(f, allow_pickle=False) as archive:
-        return {name: _prepare(name, archive[name]) for name in archive.files}
+        return {name: archive[name] for name in archive.files}
 
 
-TABLES = _load()
+RAW = _load()
+"""Function -> int32 [segment, 3], as stored."""
+TABLES = {name: _prepare(name, rows) for name, rows in RAW.items()}
+"""Function -> columns prepared for the scalar functions."""

@@ -35,12 +35,17 @@ TANH0, TANH1, TANH2 = TABLES["tanh"]
 
 @native_inline
 def square(r: Word) -> Word:
-    """About r*r / 2**19 for 0 <= r < 2**17: each set bit i adds r >> (18 - i), then the sum loses its last bit."""
+    """The unit's truncating squarer, about r*r / 2**19 for 0 <= r < 2**17.
+
+    Each set bit i of r adds r >> (18 - i), and the sum loses its last bit. That keeps the partial products of bits i and j
+    with i + j >= 18: with r = h * 2**9 + l, all of h * h, and of the two equal cross sums what is left of each h bit times l.
+    """
     r = np.int32(r)
-    total = np.int32(0)
-    for i in range(2, 17):  # the bits below 2 add nothing
-        total += (r >> np.int32(18 - i)) & -((r >> np.int32(i)) & np.int32(1))
-    return np.int64(total >> np.int32(1))
+    h, low = r >> np.int32(9), r & np.int32(0x1FF)
+    total = (h * h) >> np.int32(1)
+    for a in range(1, 8):
+        total += (low >> np.int32(9 - a)) & -((h >> np.int32(a)) & np.int32(1))
+    return np.int64(total)
 
 
 @native_inline

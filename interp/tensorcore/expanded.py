@@ -37,7 +37,7 @@ from interp.runtime.raw import (
 from interp.tensorcore.fast import mma
 from interp.tensorcore.model import E4M3, E5M2, F16
 from interp.tensorcore.operands import NAMES, decode
-from interp.tensorcore.vector import I64, INTS, Lanes, Value, define, loop
+from interp.runtime.vector import I64, INTS, Lanes, Value, define, loop
 
 
 def _widen_part(v: Lanes, words: Value, part: int, kind: int) -> Value:

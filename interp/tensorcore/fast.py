@@ -20,7 +20,7 @@ from interp.runtime.raw import load_u16, load_u32, load_u64, native, stack_scrat
 from interp.tensorcore.model import E4M3, E5M2, F16, TF32, dot, store_result
 from interp.tensorcore.operands import NAMES, columns_function, rows_function
 from interp.tensorcore.rows import kernel
-from interp.tensorcore.vector import I64
+from interp.runtime.vector import I64
 
 
 def _dispatch(builder: ir.IRBuilder, kind: ir.Value, make: Any, args: list[ir.Value]) -> ir.Value:

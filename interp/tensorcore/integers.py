@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from interp.runtime.raw import native, stack_scratch
 from interp.tensorcore.rows import load_accumulator, store_accumulator
-from interp.tensorcore.vector import F32, FLOATS, I64, INTS, LONGS, Lanes, Value, define, loop
+from interp.runtime.vector import F32, FLOATS, I64, INTS, LONGS, Lanes, Value, define, loop
 
 
 def _c64(value: int) -> Value:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from interp.tensorcore.model import BF16, E4M3, E5M2, F16, TF32
-from interp.tensorcore.vector import I1, I64, INTS, Lanes, Value, define, loop
+from interp.runtime.vector import I1, I64, INTS, Lanes, Value, define, loop
 
 NOTHING = -4096  # exponent of a zero: far below any floor, also twice
 MODERATE = 50  # f32 products of numbers with exponents of at most this size neither overflow nor lose bits

@@ -13,7 +13,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from interp.tensorcore.operands import NOTHING
-from interp.tensorcore.vector import DOUBLES, F32, F64, FLOATS, I1, I32, I64, INTS, Lanes, Value, define, loop
+from interp.runtime.vector import DOUBLES, F32, F64, FLOATS, I1, I32, I64, INTS, Lanes, Value, define, loop
 
 CHUNK = 16  # terms that fit an int32 sum
 UNROLL = 4  # blocks are multiples of four products

@@ -1,4 +1,4 @@
-"""Emission of eight-lane vector code: the columns of a tensor-core tile are the lanes of one LLVM vector.
+"""Emission of eight-lane vector code: columns of a tensor-core tile, or lanes of a warp, as one LLVM vector.
 
 Purpose: loops over raw addresses vectorise unreliably and cost numba a tenth of a second a function, so the inner kernels are emitted as
 LLVM IR over `<8 x i32>`, `<8 x float>` and `<8 x double>`. LLVM splits these for hosts with narrower registers; results do not
