@@ -12,10 +12,13 @@ A record is declared by decorating its meaning:
 **Syntax line.** The manual's own: opcode with modifiers, then operands.
 
 * `.name` where `name` is a keyword argument: exactly one of those alternatives; otherwise the literal modifier.
+* `{.a,.b}`: optional, in any order (compilers order the qualifiers of memory operations freely).
 * `{.name}`: optional. The meaning receives the alternative without its dot (or None); for an optional literal, a bool.
 * operands: `d` (register or, where it is read, also an immediate), `d|p` (pair), `[a]` (address),
   `{d}` (vector), `#n` (integer immediate, handed to the meaning as a Python int when the form is built);
-  `{, c}` optional. Operands called `d`, or listed in `writes`, are written; all others are read.
+  `{, c}` optional. Operands called `d`, or listed in `writes`, are written; all others are read. Records of one
+  opcode may differ in which operands are vectors (`mov.b64 d, a` and `mov.b64 d, {a}`). For an operand listed in
+  `counted` the number of vector elements is given to `types` and to the meaning as `<operand>_count`.
 
 **Types.** `types` maps an operand to the name of a modifier (`"type"`), to a literal PTX type (`"u32"`), to `"addr"`,
 or to a pair (type, count) for vectors; it may be a function of the modifiers. Default: the modifier `type` for all.
@@ -28,7 +31,7 @@ over vectors by the compiled engine, over lane arrays by the traced engine and o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -131,10 +134,32 @@ class Op:
     vectors: tuple[Vector, ...]
     meaning: Callable[..., Any]
     constraint: Callable[..., str | None] | None = None
+    counted: tuple[str, ...] = ()
+    in_place: tuple[str, ...] = ()
+    settles: bool = False
+
+    def accepts(self, operands: tuple[ir.Operand, ...]) -> bool:
+        """Whether vectors, addresses and immediates stand where the syntax line has them."""
+        if len(operands) > len(self.operands):
+            return False
+        return all(_fits(spec, operand) for spec, operand in zip(self.operands, operands, strict=False))
 
     @property
     def doc(self) -> str:
         return (self.meaning.__doc__ or "").strip()
+
+
+def _fits(spec: OperandSpec, operand: ir.Operand) -> bool:
+    match operand:
+        case ir.Vec(items):
+            return spec.form == "vec" or (spec.form == "reg" and len(items) == 1)
+        case ir.Mem() | ir.TensorMem():
+            return spec.form == "mem"
+        case ir.Pair():
+            return spec.form == "pair"
+        case ir.Imm():
+            return spec.form in ("reg", "imm", "vec")
+    return spec.form in ("reg", "pair", "vec")
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +204,7 @@ def place(inst: ir.Inst) -> Where:
 
 
 # ------------------------------------------------------------------------------------------------ syntax lines
-_MOD = re.compile(r"\{\.([A-Za-z0-9_:]+)\}|\.([A-Za-z0-9_:]+)")
+_MOD = re.compile(r"\{\.([A-Za-z0-9_:]+(?:,\.[A-Za-z0-9_:]+)*)\}|\.([A-Za-z0-9_:]+)")
 
 
 def _compile_mods(text: str, choices: Mapping[str, tuple[str, ...]]) -> tuple[re.Pattern[str], tuple[str, ...]]:
@@ -188,11 +213,15 @@ def _compile_mods(text: str, choices: Mapping[str, tuple[str, ...]]) -> tuple[re
         if m.start() != at:
             raise InternalError(f"bad syntax line near '{text[at:]}'")
         at = m.end()
+        if m[1] and "," in m[1]:  # optional alternatives in any order
+            keys = m[1].replace(",.", ",").split(",")
+            body = "|".join(f"(?P<{k}>(?:{_alternatives(choices[k])})(?=\\.|$))" for k in keys)
+            out.append(f"(?:{body}){{0,{len(keys)}}}")
+            continue
         optional, name = (True, m[1]) if m[1] else (False, m[2])
         key = name.replace("::", "_")
         if key in choices:
-            alternatives = sorted(choices[key], key=len, reverse=True)
-            body = "|".join(re.escape(c) for c in alternatives)
+            body = _alternatives(choices[key])
             # an alternative must end at a dot or at the end: '.L1' must not match inside '.L1::evict_last'
             out.append(f"(?P<{key}>(?:{body})(?=\\.|$))" + ("?" if optional else ""))
         elif optional:
@@ -203,6 +232,11 @@ def _compile_mods(text: str, choices: Mapping[str, tuple[str, ...]]) -> tuple[re
     if at != len(text):
         raise InternalError(f"bad syntax line near '{text[at:]}'")
     return re.compile("".join(out)), tuple(flags)
+
+
+def _alternatives(choices: Iterable[str]) -> str:
+    """A pattern of literal alternatives, the longest first."""
+    return "|".join(re.escape(c) for c in sorted(choices, key=len, reverse=True))
 
 
 _OPERAND = re.compile(r"(\{,\s*)?(\[\w+\]|\{\w+\}|#\w+|\w+\|\w+|\w+)(\s*\})?\s*,?\s*")
@@ -236,7 +270,7 @@ class Isa:
         self.version = version
         self.ops: list[Op] = []
         self._by_name: dict[str, list[Op]] = {}
-        self._forms: dict[str, Form | None] = {}
+        self._forms: dict[tuple[Any, ...], Form] = {}
 
     def op(
         self,
@@ -251,12 +285,17 @@ class Isa:
         since: tuple[tuple[int, int], int] = ((1, 0), 10),
         vectors: Iterable[Vector] = (),
         constraint: Callable[..., str | None] | None = None,
+        counted: Iterable[str] = (),
+        in_place: Iterable[str] = (),
+        settles: bool = False,
         **choices: Iterable[str],
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a record; the decorated function is its meaning.
 
         `since`: lowest (PTX version, sm) of the whole record. `constraint(**mods)` returns why a combination of
-        modifiers is illegal, or None. `writes`: names of written operands.
+        modifiers is illegal, or None. `writes`: names of written operands. `in_place`: operands that are read and
+        written where the machine keeps them, now or later (the meaning gets their places, see `interp.ops.wgmma`);
+        `settles`: the instruction may complete such earlier ones.
         """
         head, _, tail = syntax.partition(" ")
         name = re.match(r"[a-z_0-9]+", head)
@@ -283,6 +322,9 @@ class Isa:
                 vectors=tuple(vectors),
                 meaning=meaning,
                 constraint=constraint,
+                counted=tuple(counted),
+                in_place=tuple(in_place),
+                settles=settles,
             )
             self.ops.append(record)
             self._by_name.setdefault(record.name, []).append(record)
@@ -290,36 +332,37 @@ class Isa:
 
         return declare
 
-    def lookup(self, opcode: str) -> Form | None:
-        """The form of a full opcode (`ld.global.v4.b32`), or None when no record has it. Cached."""
-        if opcode not in self._forms:
-            self._forms[opcode] = self._find(opcode)
-        return self._forms[opcode]
-
     def match(self, inst: ir.Inst) -> Form:
-        """The form of an instruction; Unsupported when no record has it, with the nearest records as help."""
-        form = self.lookup(inst.opcode)
+        """The form of an instruction: its record, modifiers, operand types. Cached by what it depends on.
+
+        Raises Unsupported when no record has the opcode (with the nearest records as notes), InvalidInput when a
+        record has it, but not with these kinds of operands."""
+        shape = tuple(_shape(o) for o in inst.operands)
+        key = (inst.op, inst.mods, shape)
+        form = self._forms.get(key)
         if form is None:
-            near = self._by_name.get(inst.op)
-            raise Unsupported(
-                f"instruction '{inst.opcode}' is not modelled",
-                where=place(inst),
-                notes=tuple(f"modelled form: {o.syntax.split(' ')[0]}" for o in near or ()),
-                help="nothing was executed; report the instruction, or compile the kernel without it",
-            )
+            form = self._forms[key] = self._find(inst)
         return form
+
+    def knows(self, opcode: str) -> bool:
+        """Whether any record has this full opcode (`ld.global.v4.b32`)."""
+        return any(True for _ in self._candidates(opcode))
 
     def reads_writes(self, inst: ir.Inst) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Register names that `inst` reads and writes, its guard not included."""
         reads: list[str] = []
         writes: list[str] = []
         for spec, operand in self.match(inst).bind(inst):
-            written = spec.name in self.match(inst).op.writes
+            op = self.match(inst).op
+            written = spec.name in op.writes and not isinstance(operand, ir.Mem)
             for reg in registers(operand):
-                (writes if written and not isinstance(operand, ir.Mem) else reads).append(reg.name)
+                if written:
+                    writes.append(reg.name)
+                if not written or spec.name in op.in_place:
+                    reads.append(reg.name)
         return tuple(reads), tuple(writes)
 
-    def _find(self, opcode: str) -> Form | None:
+    def _candidates(self, opcode: str) -> Iterator[tuple[Op, dict[str, Any]]]:
         name, dot, rest = opcode.partition(".")
         for record in self._by_name.get(name, ()):
             m = record.pattern.fullmatch(dot + rest)
@@ -328,10 +371,43 @@ class Isa:
             mods: dict[str, Any] = {}
             for key, text in m.groupdict().items():
                 mods[key] = text is not None if key in record.flags else (text[1:] if text else None)
-            if record.constraint is not None and record.constraint(**mods) is not None:
+            if record.constraint is None or record.constraint(**mods) is None:
+                yield record, mods
+
+    def _find(self, inst: ir.Inst) -> Form:
+        candidates = list(self._candidates(inst.opcode))
+        for record, mods in candidates:
+            if not record.accepts(inst.operands):
                 continue
-            return Form(record, mods, _resolve_types(record, mods), opcode)
-        return None
+            for spec, operand in zip(record.operands, inst.operands, strict=False):
+                if spec.name in record.counted:
+                    mods[f"{spec.name}_count"] = len(operand.items) if isinstance(operand, ir.Vec) else 1
+                if spec.form == "imm":
+                    assert isinstance(operand, ir.Imm)
+                    mods[spec.name] = operand.value
+            return Form(record, mods, _resolve_types(record, mods), inst.opcode)
+        if candidates:
+            raise InvalidInput(
+                f"'{inst.opcode}' does not take these operands",
+                where=place(inst),
+                help="; ".join(f"the form is: {r.syntax}" for r, _ in candidates),
+            )
+        raise Unsupported(
+            f"instruction '{inst.opcode}' is not modelled",
+            where=place(inst),
+            notes=tuple(f"modelled form: {o.syntax.split(' ')[0]}" for o in self._by_name.get(inst.op, ())),
+            help="nothing was executed; report the instruction, or compile the kernel without it",
+        )
+
+
+def _shape(operand: ir.Operand) -> Any:
+    """What the choice of a form depends on: vector length, immediate value, kind of operand."""
+    match operand:
+        case ir.Vec(items):
+            return len(items)
+        case ir.Imm(value, _):
+            return ("imm", value)
+    return type(operand).__name__
 
 
 def _resolve_types(record: Op, mods: Mapping[str, Any]) -> dict[str, tuple[str, int]]:

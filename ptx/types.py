@@ -28,8 +28,8 @@ _TYPES: dict[str, tuple[int, Kind]] = {
     "tf32": (32, Kind.FLOAT),
     "f32": (32, Kind.FLOAT),
     "f64": (64, Kind.FLOAT),
-    **{t: (32, Kind.PACKED) for t in ("f16x2", "bf16x2", "u16x2", "s16x2", "e4m3x4", "e5m2x4", "u8x4", "s8x4")},
-    **{t: (16, Kind.PACKED) for t in ("e4m3x2", "e5m2x2", "ue8m0x2")},
+    **dict.fromkeys(("f16x2", "bf16x2", "u16x2", "s16x2", "e4m3x4", "e5m2x4", "u8x4", "s8x4"), (32, Kind.PACKED)),
+    **dict.fromkeys(("e4m3x2", "e5m2x2", "ue8m0x2"), (16, Kind.PACKED)),
     "f32x2": (64, Kind.PACKED),
 }
 
