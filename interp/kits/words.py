@@ -43,6 +43,18 @@ WORDS: dict[str, Any] = {}
 """Every operation that generated code may name."""
 
 
+_ARITY: dict[int, Callable[[Any], Any]] = {
+    0: lambda f: lambda c: f(c),
+    1: lambda f: lambda c, a: f(c, a),
+    2: lambda f: lambda c, a, b: f(c, a, b),
+    3: lambda f: lambda c, a, b, d: f(c, a, b, d),
+    6: lambda f: lambda c, p, a0, a1, a2, a3, a4: f(c, p, a0, a1, a2, a3, a4),
+    7: lambda f: lambda c, p, a0, a1, a2, a3, a4, a5: f(c, p, a0, a1, a2, a3, a4, a5),
+    11: lambda f: lambda c, p, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9: f(c, p, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9),
+}
+"""numba reads the number of arguments from the signature, which `*args` would hide."""
+
+
 def _word(name: str, result: int, operands: tuple[int, ...], emit: Callable[..., Value]) -> None:
     """Declare an operation: `emit(builder, *values)` gives its LLVM value."""
     signature = TYPE[result](*(TYPE[n] for n in operands))
@@ -53,7 +65,7 @@ def _word(name: str, result: int, operands: tuple[int, ...], emit: Callable[...,
 
         return signature, codegen
 
-    WORDS[name] = intrinsic(typed)
+    WORDS[name] = intrinsic(_ARITY[len(operands)](typed))
 
 
 def _const(n: int, value: int) -> ir.Constant:
@@ -167,7 +179,7 @@ def _typed(name: str, result: Any, operands: tuple[Any, ...], emit: Callable[...
 
         return signature, codegen
 
-    WORDS[name] = intrinsic(typed)
+    WORDS[name] = intrinsic(_ARITY[len(operands)](typed))
 
 
 def _load_word(b: Builder, address: Value, bits: int = 64) -> Value:
@@ -248,7 +260,7 @@ def call_address(count: int, result: bool) -> Any:
 
         return signature, codegen
 
-    return intrinsic(typed)
+    return intrinsic(_ARITY[count + 1](typed))
 
 
 def _select(n: int) -> None:

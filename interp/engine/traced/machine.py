@@ -3,8 +3,9 @@
     int64 run_warp_traced(ctx, warp) -> STATUS_*, as the compiled engine's `run_warp` (interp/engine/control.py)
 
 The rules are those of the compiled engine, written again: of all regions with pending lanes the lowest runs next (thread
-frontiers); a region that starts with an instruction for several lanes waits until all live lanes of the member mask have arrived; a
-back edge burns fuel; after the last fuel the search starts behind the region that burned it. A fault ends the warp at the end of its
+frontiers); a region that starts with an instruction for several lanes runs once for each member mask whose live lanes have arrived;
+a back edge burns fuel; after the last fuel the search starts behind the region that burned it; a polling edge gives way to other
+lanes of the warp from time to time. A fault ends the warp at the end of its
 region, as it does there.
 
 Every instruction is a call of its handler. A guard narrows the mask; an instruction whose guard holds nowhere is called all the
@@ -18,18 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from interp.engine.traced.program import (
-    BARRIER,
-    EXIT,
-    GO,
-    INST,
-    PROGRAM,
-    REGION,
-    SPLIT,
-    SPLIT_EXIT,
-    SPLIT_TRAP,
-    TRAP,
-)
+from interp.engine.control import PATIENCE, POLLS, TURNS
+from interp.engine.traced.tables import BARRIER, EXIT, INST, PROGRAM, REGION, SPLIT, SPLIT_EXIT, SPLIT_TRAP, TRAP
 from interp.kits.words import call_address
 from interp.runtime import layout as L
 from interp.runtime.access import get, put
@@ -37,22 +28,20 @@ from interp.runtime.layout import CTX, WARP, WARP_WORDS
 from interp.runtime.native import symbol
 from interp.runtime.raw import load_u32, native, store_u32
 
-OBSERVE_BEFORE, OBSERVE_AFTER, OBSERVE_BRANCH, OBSERVE_BARRIER, OBSERVE_END = range(5)
+OBSERVE_BEFORE, OBSERVE_AFTER, OBSERVE_BRANCH, OBSERVE_BARRIER = range(4)
 """Events: before and after an instruction; a branch or exit (`extra`: lanes that take it); arrival at a barrier (`extra`: its number,
-threads in the upper 32 bits); the end of lanes without an instruction."""
+threads in the upper 32 bits)."""
 
 RUN_WARP = "run_warp_traced"
 _PENDING = 8 * WARP_WORDS
 _C_PROGRAM, _C_HOOK, _C_FAULT, _C_FAULT_SITE, _C_FUEL = (8 * CTX[n] for n in ("PROGRAM", "HOOK", "FAULT", "FAULT_SITE", "FUEL"))
 _C_COUNTERS, _C_LIVE, _C_ARRIVED, _C_EXPECTED = (8 * CTX[n] for n in ("COUNTERS", "LIVE", "ARRIVED", "EXPECTED"))
 _W_LIVE, _W_CURSOR = 8 * WARP["LIVE"], 8 * WARP["CURSOR"]
-_P_REGIONS, _P_NREGIONS, _P_INSTS, _P_COUNTS, _P_GUARDED, _P_DIVERGES = (
-    8 * PROGRAM[n] for n in ("REGIONS", "NREGIONS", "INSTS", "COUNTS", "GUARDED_AT", "DIVERGES")
-)
+_P_REGIONS, _P_NREGIONS, _P_INSTS, _P_COUNTS, _P_GUARDED, _P_DIVERGES, _P_FAIR = (8 * PROGRAM[n] for n in PROGRAM)
 _INST_BYTES, _REGION_BYTES = 8 * len(INST), 8 * len(REGION)
 _I_HANDLER, _I_OPS, _I_GUARD, _I_NEGATED, _I_COUNTER, _I_SITE = (8 * INST[n] for n in INST)
-(_R_FIRST, _R_COUNT, _R_KIND, _R_TAKEN, _R_NEXT, _R_BACK, _R_GUARD, _R_NEGATED, _R_WAITS, _R_MEMBERS, _R_TOUCHES, _R_SITE, _R_NUMBER,
- _R_THREADS) = (8 * REGION[n] for n in REGION)  # fmt: skip
+(_R_FIRST, _R_COUNT, _R_KIND, _R_TAKEN, _R_NEXT, _R_BACK, _R_POLLS, _R_GUARD, _R_NEGATED, _R_WAITS, _R_MEMBERS, _R_ALIKE, _R_SITE,
+ _R_NUMBER, _R_THREADS) = (8 * REGION[n] for n in REGION)  # fmt: skip
 _FULL = 0xFFFFFFFF
 
 call_handler = call_address(5, False)
@@ -135,19 +124,27 @@ def run_region(ctx, warp, program, region, index, mask):
 
 @native
 def gather(ctx, warp, region, index, count, mask):
-    """Park the lanes at a region until every live lane of the member mask is there: those that go on, or 0."""
+    """Park the lanes at a region until a member mask is complete: the lanes that go on, or 0. Other lanes are pending again."""
     parked = warp + _PENDING + 4 * (count + index)
     add_lanes(parked, mask)
     here = np.int64(load_u32(parked))
     store_u32(parked + 4 * count, np.uint32(_FULL))
-    wanted = get(warp + _W_LIVE)
+    absent = get(warp + _W_LIVE) & ~here
     members = get(region + _R_MEMBERS)
-    if members != -1:
-        wanted &= first_lane(warp, members, here)
-    if wanted & ~here:
-        return np.int64(0)
-    store_u32(parked, np.uint32(0))
-    return here
+    todo = here
+    while todo:
+        wanted = np.int64(_FULL)
+        if members != -1:
+            wanted = first_lane(warp, members, todo)
+        group = here
+        if not get(region + _R_ALIKE):
+            group = here & (wanted | todo & -todo)
+        if not absent & wanted:
+            store_u32(parked, np.uint32(0))
+            add_lanes(warp + _PENDING + 4 * index, here ^ group)
+            return group
+        todo &= ~group
+    return np.int64(0)
 
 
 @native
@@ -183,16 +180,6 @@ def arrive(ctx, warp, region, count, mask):
 
 
 @native
-def out_of_fuel(ctx, warp, index):
-    """Burn one unit of fuel; whether it was the last."""
-    left = get(ctx + _C_FUEL) - 1
-    put(ctx + _C_FUEL, left)
-    if left < 0:
-        put(warp + _W_CURSOR, index + 1)
-    return left < 0
-
-
-@native
 def nothing_pending(warp, count):
     """Why a warp cannot go on: it has ended, waits at a barrier, or for lanes that never come."""
     if get(warp + _W_LIVE) == 0:
@@ -212,78 +199,123 @@ def trap(ctx, site):
     return np.int64(L.STATUS_FAULT)
 
 
+@native
+def lanes_pending(warp, count):
+    """All lanes that want to run."""
+    lanes = np.int64(0)
+    for r in range(count):
+        lanes |= np.int64(load_u32(warp + _PENDING + 4 * r))
+    return lanes
+
+
+@native
+def next_pending(warp, count, first):
+    """The first region with pending lanes, from `first` on and then from 0; there is one."""
+    index = first
+    while True:
+        if index >= count:
+            index = np.int64(0)
+        if load_u32(warp + _PENDING + 4 * index):
+            return index
+        index += 1
+
+
 @symbol(RUN_WARP, "int64(int64, int64)")
 def run_warp_traced(ctx, warp):
     """Run a warp; see the module's description."""
     program = get(ctx + _C_PROGRAM)
-    count, regions = get(program + _P_NREGIONS), get(program + _P_REGIONS)
+    count, regions, fair = get(program + _P_NREGIONS), get(program + _P_REGIONS), get(program + _P_FAIR)
     pending = warp + _PENDING
-    index = get(warp + _W_CURSOR)
+    first = get(warp + _W_CURSOR)
     put(warp + _W_CURSOR, 0)
+    waiting = lanes_pending(warp, count)
+    base = turns = np.int64(0)
+    patience, polls = np.int64(PATIENCE), np.int64(POLLS)
+    target = np.int64(-1)  # the region that all lanes go on to, if they are together
     while True:
-        looked = np.int64(0)
-        mask = np.int64(0)
-        while looked <= count:
-            index = np.int64(0) if index >= count else index
-            mask = np.int64(load_u32(pending + 4 * index))
-            if mask:
-                break
-            index += 1
-            looked += 1
-        if mask == 0:
-            return nothing_pending(warp, count)
-        here, index = index, np.int64(0)
+        if target < 0:
+            if waiting == 0:
+                return nothing_pending(warp, count)
+            target = next_pending(warp, count, first)
+            first = np.int64(0)
+            if fair and turns > 0:
+                first = base
+                turns -= 1
+        here, target = target, np.int64(-1)
+        mask = np.int64(load_u32(pending + 4 * here))
         store_u32(pending + 4 * here, np.uint32(0))
+        waiting ^= mask
         region = regions + here * _REGION_BYTES
         if get(region + _R_WAITS):
             mask = gather(ctx, warp, region, here, count, mask)
+            waiting |= np.int64(load_u32(pending + 4 * here))
             if mask == 0:
                 continue
         run_region(ctx, warp, program, region, here, mask)
         site, kind = get(region + _R_SITE), get(region + _R_KIND)
         taken = mask
-        if site >= 0:
-            observe(ctx, warp, OBSERVE_BEFORE, site, mask, 0)
         if kind >= SPLIT:
             taken = guarded(warp, get(region + _R_GUARD), get(region + _R_NEGATED), mask)
-        if site >= 0 and kind != BARRIER:
-            observe(ctx, warp, OBSERVE_BRANCH, site, mask, taken)
-        if get(region + _R_TOUCHES) and get(ctx + _C_FAULT) != 0 or get(ctx + _C_FAULT) == L.FAULT_STOPPED:
+        if site >= 0:
+            observe(ctx, warp, OBSERVE_BEFORE, site, mask, 0)
+            if kind != BARRIER:
+                observe(ctx, warp, OBSERVE_BRANCH, site, mask, taken)
+        rest = mask ^ taken
+        if kind == SPLIT and taken and rest and not get(program + _P_DIVERGES):
+            put(ctx + _C_FAULT, L.FAULT_SPLIT)
+            put(ctx + _C_FAULT_SITE, site)
+        if get(ctx + _C_FAULT) != 0:
             return np.int64(L.STATUS_FAULT)
         if kind == BARRIER:
             arrive(ctx, warp, region, count, mask)
-            if get(ctx + _C_FAULT) == L.FAULT_STOPPED:
+            if get(ctx + _C_FAULT) != 0:
                 return np.int64(L.STATUS_FAULT)
             continue
         if kind == EXIT:
-            end_lanes(ctx, warp, program, count, mask)
+            waiting |= end_lanes(ctx, warp, program, count, mask)
             continue
         if kind == TRAP or kind == SPLIT_TRAP and taken:
-            rest = mask ^ taken
             if rest:
                 add_lanes(pending + 4 * get(region + _R_TAKEN), rest)
             return trap(ctx, site)
-        rest = mask ^ taken
-        if taken and rest and get(program + _P_DIVERGES) == 0 and kind == SPLIT:
-            put(ctx + _C_FAULT, L.FAULT_SPLIT)
-            put(ctx + _C_FAULT_SITE, site)
-            return np.int64(L.STATUS_FAULT)
-        back = np.int64(0)
-        if kind == GO:
-            add_lanes(pending + 4 * get(region + _R_TAKEN), mask)
-            back = get(region + _R_BACK) & 1
-        elif kind == SPLIT:
-            add_lanes(pending + 4 * get(region + _R_TAKEN), taken)
-            add_lanes(pending + 4 * get(region + _R_NEXT), rest)
-            if taken:
-                back |= get(region + _R_BACK) & 1
-            if rest:
-                back |= get(region + _R_BACK) >> 1
+        back, polling = get(region + _R_BACK), get(region + _R_POLLS)
+        if taken and rest:
+            if kind == SPLIT:
+                add_lanes(pending + 4 * get(region + _R_TAKEN), taken)
+                add_lanes(pending + 4 * get(region + _R_NEXT), rest)
+            else:
+                add_lanes(pending + 4 * get(region + _R_TAKEN), rest)
+                waiting |= rest | end_lanes(ctx, warp, program, count, taken)
+                continue
+            waiting |= mask
         else:
-            add_lanes(pending + 4 * get(region + _R_TAKEN), rest)
-            if rest and not taken:
-                back = get(region + _R_BACK) & 1
-            if taken:
-                end_lanes(ctx, warp, program, count, taken)
-        if back and out_of_fuel(ctx, warp, here):
-            return np.int64(L.STATUS_FUEL)
+            edge = 1 if kind == SPLIT and rest else 0
+            if kind == SPLIT_EXIT and taken:
+                waiting |= end_lanes(ctx, warp, program, count, taken)
+                continue
+            follow = get(region + _R_NEXT) if edge else get(region + _R_TAKEN)
+            back, polling = back >> edge & 1, polling >> edge & 1
+            together = waiting == 0
+            add_lanes(pending + 4 * follow, mask)
+            waiting |= mask
+            if together and (not back or get(ctx + _C_FUEL) > 0) and (not polling or polls > 0):
+                target = follow
+                if back:
+                    put(ctx + _C_FUEL, get(ctx + _C_FUEL) - 1)
+                if polling:
+                    polls -= 1
+                continue
+        if back:
+            left = get(ctx + _C_FUEL) - 1
+            put(ctx + _C_FUEL, left)
+            if polling:
+                polls -= 1
+            if left < 0 or polling and polls < 0:
+                put(warp + _W_CURSOR, here + 1)
+                return np.int64(L.STATUS_FUEL)
+            if polling and fair:
+                patience -= 1
+                if patience < 0:
+                    patience = np.int64(PATIENCE)
+                    base = first = here + 1
+                    turns = np.int64(TURNS)

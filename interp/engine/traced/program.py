@@ -4,7 +4,7 @@ Every register has a row of 32 words in the warp frame, in the order of its decl
 addresses of variables have rows too, outside the frame, so that an operand is always a row: a *row word* is the offset of a row in
 the frame, or its absolute address plus one (rows are even). A predicate's row is a 32-bit lane mask.
 
-All tables are arrays of 64-bit words; the `*_WORDS` dictionaries name their columns. A table holds host addresses, so a program
+The tables' columns are named in `tables.py`. A table holds host addresses, so a program
 belongs to the process that made it.
 """
 
@@ -19,27 +19,14 @@ import numpy as np
 from interp.engine.compiled import Recipe
 from interp.engine.emit import literal_bits
 from interp.engine.plan import Plan, Region, Step
+from interp.engine.traced import machine  # noqa: F401  (declares the step loop)
 from interp.engine.traced.handlers import Handler, Source, Target, handler
+from interp.engine.traced.tables import BARRIER, EXIT, GO, INST, PROGRAM, REGION, SPLIT, SPLIT_EXIT, SPLIT_TRAP, TRAP
 from interp.runtime import native
 from ptx import ir
 from ptx.errors import GpuemuError, InvalidInput
 from ptx.isa import Effect, Form, OperandSpec, place
 from ptx.types import width
-
-INST = {name: i for i, name in enumerate(("HANDLER", "OPS", "GUARD", "NEGATED", "COUNTER", "SITE"))}
-REGION = {
-    name: i
-    for i, name in enumerate((
-        "FIRST", "COUNT", "KIND", "TAKEN", "NEXT", "BACK", "GUARD", "NEGATED", "WAITS", "MEMBERS", "TOUCHES", "SITE", "NUMBER",
-        "THREADS",
-    ))
-}  # fmt: skip
-"""TAKEN: region reached by the branch, or the only one; NEXT: the other. BACK: bit 0 and 1, whether they are back edges. MEMBERS,
-NUMBER, THREADS: row words. Row words and COUNTER are -1 for none."""
-PROGRAM = {name: i for i, name in enumerate(("REGIONS", "NREGIONS", "INSTS", "COUNTS", "GUARDED_AT", "DIVERGES"))}
-
-GO, EXIT, BARRIER, TRAP, SPLIT, SPLIT_EXIT, SPLIT_TRAP = range(7)
-"""How a region ends. SPLIT*: its guard decides for each lane."""
 
 _ROW_BYTES = 256
 _CHUNK = 256
@@ -146,7 +133,7 @@ class _Builder:
         table = np.zeros(len(PROGRAM), np.int64)
         for name, value in {
             "REGIONS": _address(region_table), "NREGIONS": len(regions), "INSTS": _address(inst_table), "COUNTS": int(counters),
-            "GUARDED_AT": 2 * len(regions), "DIVERGES": int(plan.diverges),
+            "GUARDED_AT": 2 * len(regions), "DIVERGES": int(plan.diverges), "FAIR": int(plan.diverges and bool(plan.polling)),
         }.items():  # fmt: skip
             table[PROGRAM[name]] = value
         sites = tuple(self.seen.get(i) or Site(inst, (), (), ()) for i, inst in enumerate(plan.sites))
@@ -160,7 +147,7 @@ class _Builder:
         return Recipe(
             regions=members, guarded=plan.guarded, frame_bytes=self.frame_bytes, registers_offset=plan.registers_offset,
             zeroed=((plan.registers_offset, size),) if size else (), symbols=tuple(sorted(self.symbols_used)),
-            uses_async=any(s.startswith("async_") for s in self.symbols_used), waits=(),
+            uses_async=any(s.startswith("async_") for s in self.symbols_used), waits=plan.awaited,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- instructions
@@ -263,13 +250,14 @@ class _Builder:
     def _region(self, index: int, region: Region, first: int, count: int) -> list[int]:
         end = region.end
         row = dict.fromkeys(REGION, -1)
-        row.update(FIRST=first, COUNT=count, NEGATED=0, WAITS=int(region.waits), TOUCHES=int(region.touches_machine))
+        row.update(FIRST=first, COUNT=count, NEGATED=0, WAITS=int(region.waits))
         row["SITE"] = end.site if end else -1
         targets = region.targets
         row["KIND"], (row["TAKEN"], row["NEXT"]) = _ending(region), (*targets, -1, -1)[:2]
         row["BACK"] = sum(1 << i for i, t in enumerate(targets[:2]) if (index, t) in self.plan.back_edges)
+        row["POLLS"] = sum(1 << i for i, t in enumerate(targets[:2]) if (index, t) in self.plan.polling)
         if region.waits:
-            row["MEMBERS"] = self._members(region.steps[0])
+            row["MEMBERS"], row["ALIKE"] = self._members(region.steps[0])
         if end is not None:
             row["GUARD"], row["NEGATED"] = self._guard(end.inst)
             self.seen[end.site] = Site(end.inst, (), (), ())
@@ -280,12 +268,13 @@ class _Builder:
                 self.seen[end.site] = Site(end.inst, tuple(known), (), ())
         return [row[name] for name in REGION]
 
-    def _members(self, step: Step) -> int:
+    def _members(self, step: Step) -> tuple[int, int]:
+        """Row word of the member masks (-1: all lanes), and whether they are the same in all lanes."""
         for spec, operand in step.form.bind(step.inst):
             if spec.name == "members":
                 row = self._scalar("u32", operand, step.inst)[1]
-                return row[0] if row is not None else -1
-        return -1
+                return (row[0] if row is not None else -1), int(isinstance(operand, ir.Imm))
+        return -1, 1
 
 
 def _ending(region: Region) -> int:
