@@ -71,6 +71,7 @@ class LaunchRecord:
     storages: tuple[Storage, ...]
     arguments: tuple[ArrayArgument | ScalarArgument, ...]
     result: Result | None = None
+    asynchrony: str = "late"
 
     @property
     def ptx(self) -> str:
@@ -103,7 +104,7 @@ class LaunchRecord:
         args = [self._fresh(a, memory) if isinstance(a, ArrayArgument) else a.value for a in self.arguments]
         return self.module[self.entry].launch(  # type: ignore[no-any-return]
             grid=self.grid, block=self.block, args=args, shared=self.shared, ctas=self.ctas, engine=self.engine,
-            fuel=self.fuel, watch=watch, counters=False,
+            fuel=self.fuel, watch=watch, counters=False, asynchrony=self.asynchrony,
         )  # fmt: skip
 
     def _fresh(self, a: ArrayArgument, storages: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:

@@ -293,7 +293,7 @@ class Isa:
         """Declare a record; the decorated function is its meaning.
 
         `since`: lowest (PTX version, sm) of the whole record. `constraint(**mods)` returns why a combination of
-        modifiers is illegal, or None. `writes`: names of written operands. `in_place`: operands that are read and
+        modifiers is illegal, or None; it is asked again with integer immediates and counts, which need defaults. `writes`: names of written operands. `in_place`: operands that are read and
         written where the machine keeps them, now or later (the meaning gets their places, see `interp.ops.wgmma`);
         `settles`: the instruction may complete such earlier ones.
         """
@@ -385,6 +385,9 @@ class Isa:
                 if spec.form == "imm":
                     assert isinstance(operand, ir.Imm)
                     mods[spec.name] = operand.value
+            reason = record.constraint(**mods) if record.constraint else None
+            if reason is not None:
+                raise InvalidInput(f"'{inst.opcode}': {reason}", where=place(inst), help=f"the form is: {record.syntax}")
             return Form(record, mods, _resolve_types(record, mods), inst.opcode)
         if candidates:
             raise InvalidInput(

@@ -23,7 +23,7 @@ from interp.kits.llvm import LlvmKit, Value
 from interp.runtime.layout import CTX
 from ptx import ir
 from ptx.errors import GpuemuError, InvalidInput
-from ptx.isa import Effect, Form, OperandSpec, place
+from ptx.isa import Effect, Form, OperandSpec, place, registers
 from ptx.types import is_signed, width
 
 
@@ -107,7 +107,7 @@ class _RegionEmitter:
         self._write_results(form, pairs, outcome, guard)
 
     def _is_source(self, form: Form, spec: OperandSpec) -> bool:
-        return spec.form != "imm" and (spec.form == "mem" or spec.name not in form.op.writes)
+        return spec.form != "imm" and (spec.form == "mem" or spec.name not in form.op.writes or spec.name in form.op.in_place)
 
     def _guard(self, inst: ir.Inst) -> Value | None:
         if inst.guard is None:
@@ -129,13 +129,23 @@ class _RegionEmitter:
 
     def _source(self, form: Form, spec: OperandSpec, operand: ir.Operand, inst: ir.Inst) -> Any:
         kind, count = form.types[spec.name]
+        if spec.name in form.op.in_place:
+            return self._places(operand)
         if isinstance(operand, ir.Mem):
             return self._address(operand, inst)
+        if isinstance(operand, ir.TensorMem):
+            coords = operand.coords.items if operand.offsets is None else ()
+            return self._address(ir.Mem(operand.base), inst), tuple(self._scalar("s32", c, inst) for c in coords)
         if isinstance(operand, ir.Vec):
             words = tuple(self._scalar(kind, item, inst) for item in operand.items)
             return words if count else words[0]
         word = self._scalar(kind, operand, inst)
         return (word,) if count else word
+
+    def _places(self, operand: ir.Operand) -> tuple[Value, ...]:
+        """Offsets of registers' slots in the frame, 32 to a word; -1 for one that is not read any more."""
+        slots = [self.plan.slots.get(r.name, -1) for r in registers(operand)]
+        return tuple(self.kit.table(slots[i : i + 32]) for i in range(0, len(slots), 32))
 
     def _scalar(self, kind: str, operand: ir.Operand, inst: ir.Inst) -> Value:
         kit, n = self.kit, width(kind)
@@ -195,7 +205,7 @@ class _RegionEmitter:
     def _write_results(self, form: Form, pairs: list[tuple[OperandSpec, ir.Operand]], outcome: Any, guard: Value | None) -> None:
         targets: list[tuple[ir.Reg | ir.Sink, str]] = []
         for spec, operand in pairs:
-            if spec.form == "mem" or spec.name not in form.op.writes:
+            if spec.form == "mem" or spec.name not in form.op.writes or spec.name in form.op.in_place:
                 continue
             match operand:
                 case ir.Reg() | ir.Sink():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from interp.ops import (  # noqa: F401  (imported for their entries)
     async_copy,
+    bulk,
     compare,
     control,
     convert,
@@ -19,10 +20,12 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     integer_packed,
     logic,
     matrix,
+    mbarrier,
     memory,
     move,
     transcend,
     warp,
+    wgmma,
 )
 from interp.ops.table import isa as ISA
 

@@ -49,3 +49,38 @@ def bar_sync(k: Kit, cta: bool) -> Any:
 def barrier_sync(k: Kit, cta: bool, aligned: bool) -> Any:
     """wait at barrier a until b threads (all, without b) have arrived"""
     return None
+
+
+def _arrive(k: Kit) -> Any:
+    come = k.warp("barrier_arrive", ())
+
+    def run(a: Any, b: Any) -> None:
+        come(a, b)
+
+    return run
+
+
+@isa.op("bar{.cta}.arrive a, b", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC,
+        ref="parallel-synchronization-and-communication-instructions-bar", since=((2, 0), 20))
+def bar_arrive(k: Kit, cta: bool) -> Any:
+    """arrive at barrier a, which b threads release, and go on"""
+    return _arrive(k)
+
+
+@isa.op("barrier{.cta}.arrive{.aligned} a, b", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC,
+        ref="parallel-synchronization-and-communication-instructions-bar", since=((6, 0), 30))
+def barrier_arrive(k: Kit, cta: bool, aligned: bool) -> Any:
+    """arrive at barrier a, which b threads release, and go on"""
+    return _arrive(k)
+
+
+@isa.op("nanosleep.u32 t", types={"t": "u32"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC, since=((6, 3), 70),
+        ref="miscellaneous-instructions-nanosleep")
+def nanosleep(k: Kit) -> Any:
+    """let others run"""
+    rest = k.warp("yield_turn", ())
+
+    def run(t: Any) -> None:
+        rest()
+
+    return run

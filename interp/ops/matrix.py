@@ -91,6 +91,20 @@ def ldmatrix(k: Kit, num: str, trans: bool, ss: str | None) -> Any:
     return lambda a: load(a)
 
 
+@isa.op("stmatrix.sync.aligned.m8n8.num{.trans}{.ss}.b16 [a], {b}", num=(".x1", ".x2", ".x4"),
+        ss=(".shared", ".shared::cta"), types=lambda num, **_: {"b": ("b32", int(num[1:]))}, writes=(),
+        effect=Effect.WARP, cost=Cost.LOAD_STORE, since=((7, 8), 90), ref="warp-level-matrix-instructions-stmatrix")
+def stmatrix(k: Kit, num: str, trans: bool, ss: str | None) -> Any:
+    """rows (or columns) of one, two or four 8x8 matrices of 16-bit elements = b"""
+    count = int(num[1:])
+    store = k.warp("warp_stmatrix", (), count, int(trans), SPACE_SHARED if ss else SPACE_GENERIC)
+
+    def run(a: Any, b: Any) -> None:
+        store(a, *b)
+
+    return run
+
+
 @isa.op("movmatrix.sync.aligned.m8n8.trans.b16 d, a", types={"d": "b32", "a": "b32"}, effect=Effect.WARP, varies=Varies.ALWAYS,
         cost=Cost.INT, since=((7, 8), 75), ref="warp-level-matrix-instructions-movmatrix")
 def movmatrix(k: Kit) -> Any:

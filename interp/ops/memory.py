@@ -87,7 +87,7 @@ def _legal_atom(op: str, type: str, noftz: str | None = None, **_: object) -> st
     return f"'.{op}' does not take {type}"
 
 
-@isa.op("atom{.sem}{.scope}{.ss}.op{.noftz}{.hint}.type d, [a], b{, policy}", **_ATOM, op=_ATOM_OPS,
+@isa.op("atom{.sem,.scope,.ss}.op{.noftz}{.hint}.type d, [a], b{, policy}", **_ATOM, op=_ATOM_OPS,
         types={"policy": "b64"}, constraint=_legal_atom, effect=Effect.ATOMIC, varies=Varies.ALWAYS, cost=Cost.ATOMIC,
         ref="parallel-synchronization-and-communication-instructions-atom")
 def atom(k: Kit, ss: str | None, op: str, type: str, **_: Any) -> Any:
@@ -96,7 +96,7 @@ def atom(k: Kit, ss: str | None, op: str, type: str, **_: Any) -> Any:
     return lambda a, b, *policy: update(a, b)
 
 
-@isa.op("atom{.sem}{.scope}{.ss}.cas{.hint}.type d, [a], b, c{, policy}", **{**_ATOM, "type": (".b16", ".b32", ".b64")},
+@isa.op("atom{.sem,.scope,.ss}.cas{.hint}.type d, [a], b, c{, policy}", **{**_ATOM, "type": (".b16", ".b32", ".b64")},
         types={"policy": "b64"}, effect=Effect.ATOMIC, varies=Varies.ALWAYS, cost=Cost.ATOMIC,
         ref="parallel-synchronization-and-communication-instructions-atom")
 def atom_cas(k: Kit, ss: str | None, type: str, **_: Any) -> Any:
@@ -105,7 +105,7 @@ def atom_cas(k: Kit, ss: str | None, type: str, **_: Any) -> Any:
     return lambda a, b, c, *policy: update(a, b, c)
 
 
-@isa.op("red{.sem}{.scope}{.ss}.op{.noftz}{.hint}.type [a], b{, policy}", **_ATOM, op=tuple(o for o in _ATOM_OPS if o != ".exch"),
+@isa.op("red{.sem,.scope,.ss}.op{.noftz}{.hint}.type [a], b{, policy}", **_ATOM, op=tuple(o for o in _ATOM_OPS if o != ".exch"),
         types={"policy": "b64"}, constraint=_legal_atom, effect=Effect.ATOMIC, cost=Cost.ATOMIC, writes=(),
         ref="parallel-synchronization-and-communication-instructions-red")
 def red(k: Kit, ss: str | None, op: str, type: str, **_: Any) -> Any:
@@ -129,4 +129,35 @@ def membar(k: Kit, level: str) -> Any:
         ref="parallel-synchronization-and-communication-instructions-membar-fence", since=((6, 0), 70))
 def fence(k: Kit, sem: str | None, scope: str) -> Any:
     """orders memory; every access has already taken effect"""
+    return lambda: None
+
+
+_PROXIES = ("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster")
+
+
+@isa.op("fence.proxy.kind", kind=tuple("." + p for p in _PROXIES), effect=Effect.FENCE, cost=Cost.SYNC, since=((7, 5), 70),
+        ref="parallel-synchronization-and-communication-instructions-membar-fence")
+def fence_proxy(k: Kit, kind: str) -> Any:
+    """orders memory between proxies; every access has already taken effect, or waits in a queue of its own"""
+    return lambda: None
+
+
+@isa.op("fence.proxy.tensormap::generic.acquire.scope [a], #n", scope=SCOPES, effect=Effect.FENCE,
+        cost=Cost.SYNC, since=((8, 3), 90), writes=(), ref="parallel-synchronization-and-communication-instructions-membar-fence")
+def fence_tensor_map(k: Kit, scope: str, n: int) -> Any:
+    """orders a tensor map's bytes before copies that use it"""
+    return lambda *_: None
+
+
+@isa.op("fence.mbarrier_init.release.cluster", effect=Effect.FENCE, cost=Cost.SYNC, since=((8, 0), 90),
+        ref="parallel-synchronization-and-communication-instructions-membar-fence")
+def fence_mbarrier_init(k: Kit) -> Any:
+    """orders barrier initialisation in the cluster"""
+    return lambda: None
+
+
+@isa.op("griddepcontrol.action", action=(".launch_dependents", ".wait"), effect=Effect.FENCE, cost=Cost.SYNC, since=((7, 8), 90),
+        ref="parallel-synchronization-and-communication-instructions-griddepcontrol")
+def griddepcontrol(k: Kit, action: str) -> Any:
+    """orders dependent grids: earlier launches have always ended"""
     return lambda: None

@@ -6,7 +6,7 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.table import isa
-from interp.runtime.layout import LOCAL_WINDOW, SHARED_WINDOW
+from interp.runtime.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ptx.isa import Cost, vec
 from ptx.types import width
 
@@ -105,7 +105,8 @@ def prmt(k: Kit, mode: str | None) -> Any:
 
 
 def _window(space: str | None) -> int:
-    return {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space or "", 0)
+    return {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW, "local": LOCAL_WINDOW,
+            "param": PARAM_WINDOW}.get(space or "", 0)
 
 
 _SPACES = (".global", ".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param")

@@ -76,6 +76,23 @@ def redux(k: Kit, op: str, type: str) -> Any:
     return lambda a, members: reduce(a, members)[0]
 
 
+@isa.op("elect.sync d|p, members", types={"d": "b32", "p": "pred", "members": "u32"}, writes=("d", "p"), effect=Effect.WARP,
+        varies=Varies.ALWAYS, cost=Cost.INT, since=((8, 0), 90),
+        ref="parallel-synchronization-and-communication-instructions-elect-sync")
+def elect(k: Kit) -> Any:
+    """p = this is the elected lane (the lowest, here), d = its number"""
+    choose = k.warp("warp_elect", (32, 1))
+    return lambda members: choose(members)
+
+
+@isa.op("setmaxnreg.how.sync.aligned.u32 #n", how=(".inc", ".dec"), effect=Effect.WARP, cost=Cost.SYNC, since=((8, 0), 90),
+        constraint=lambda n=24, **_: None if 24 <= n <= 256 and n % 8 == 0 else "a multiple of 8 from 24 to 256",
+        ref="miscellaneous-instructions-setmaxnreg")
+def setmaxnreg(k: Kit, how: str, n: int) -> Any:
+    """gives back or asks for registers; values do not change, and there are always enough"""
+    return lambda: None
+
+
 @isa.op("bar.warp.sync members", types={"members": "u32"}, writes=(), effect=Effect.WARP, cost=Cost.SYNC, since=((6, 0), 30),
         ref="parallel-synchronization-and-communication-instructions-bar-warp-sync")
 def bar_warp(k: Kit) -> Any:

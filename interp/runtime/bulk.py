@@ -17,11 +17,11 @@ import numpy as np
 
 from interp.runtime.access import fault, get, locate, locate_bytes, note_write, put
 from interp.runtime.async_copy import complete_before
-from interp.runtime.layout import BULK_ENTRIES, CTX, FAULT_QUEUE_FULL, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, WARP
+from interp.runtime.layout import BULK_ENTRIES, CTX, FAULT_QUEUE_FULL, SPACE_GENERIC, SPACE_SHARED, WARP
 from interp.runtime.mbarrier_word import ABSENT, add_pending, arrive, load_barrier, parity_of, transact
 from interp.runtime.native import symbol
 from interp.runtime.raw import load_u8, load_u32, load_u64, native, store_u8, store_u32, store_u64
-from interp.runtime.tensor_copy import check_map, copy_tile
+from interp.runtime.tensor_copy import LOAD, REDUCE, STORE, check_map, copy_tile
 from interp.runtime.tile_reduce import reduce_bytes
 from interp.runtime.waiting import note_event, right_away
 
@@ -33,7 +33,8 @@ _BULK, _WARPS, _STRIDE, _WATCH_HI = (8 * CTX[n] for n in ("BULK", "WARPS", "WARP
 _WARP_ID, _QUEUE = 8 * WARP["ID"], 8 * WARP["ASYNC"]
 _COUNT, _FIRST, _COMMITTED = 0, 8, 512
 
-DONE, LOAD, STORE, REDUCE, ARRIVAL = range(5)
+DONE, ARRIVAL = 0, 4
+"""Kinds of entries, besides LOAD, STORE and REDUCE."""
 (
     E_KIND, E_WARP, E_LANE, E_GROUP, E_BARRIER, E_HOST, E_SHARED, E_BYTES, E_GLOBAL, E_SITE, E_CODE, E_RANK, E_COORDS,
     _, _, _, _, E_MAP,
@@ -236,9 +237,9 @@ def async_bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3)
 def _tensor_entry(ctx, warp, site, lane, kind, map_address, shared, rank, coords):
     """An entry with a checked copy of the tensor map; its size in E_BYTES. 0 after a fault."""
     source = locate(ctx, warp, site, lane, SPACE_GENERIC, map_address, 64, False)
-    if source == 0:
-        return source
-    size = check_map(ctx, warp, site, lane, source, map_address, rank)
+    if source == 0 or locate(ctx, warp, site, lane, SPACE_GENERIC, map_address + 64, 64, False) == 0:
+        return np.int64(0)
+    size = check_map(ctx, warp, site, lane, source, map_address, shared, rank)
     if size == 0:
         return np.int64(0)
     host = _shared_at(ctx, warp, site, lane, shared, size, kind == LOAD)

@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
-from interp.runtime import access, arithmetic, async_copy, atomics, bit_search, conversion, matrix, scheduler, special, warp
+from interp.runtime import (
+    access,
+    arithmetic,
+    async_copy,
+    atomics,
+    bit_search,
+    bulk,
+    conversion,
+    matrix,
+    mbarrier,
+    named_barrier,
+    scheduler,
+    special,
+    tensor_map,
+    waiting,
+    warp,
+    wgmma,
+)
 from interp.runtime.lane import LANE_FUNCTIONS
 
-__all__ = ["LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "conversion", "matrix", "scheduler", "special", "warp"]
+__all__ = [
+    "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "conversion", "matrix", "mbarrier",
+    "named_barrier", "scheduler", "special", "tensor_map", "waiting", "warp", "wgmma",
+]  # fmt: skip

@@ -51,6 +51,8 @@ _CTX_FIELDS = (
     ("LINEAR", 1),  # CTA index in the list that is run
     ("FUEL_SLICE", 1),
     ("ZERO", 1),  # always 0: what an inactive lane loads
+    ("PROGRAM", 1),  # traced engine: host address of the program (interp.engine.traced.program)
+    ("HOOK", 1),  # traced engine: address of the function that observes, 0 = none
     ("BULK", 1),  # host address of the CTA's list of bulk copies (interp.runtime.bulk)
     ("ASYNCHRONY", 1),  # see ASYNC_*
     ("RANDOM", 1),  # state of the choices that seeded completion makes
@@ -117,7 +119,9 @@ FAULT_BAD_MEMBER_MASK = 6
 FAULT_UNMODELLED = 7
 FAULT_BAD_MBARRIER = 8
 FAULT_BAD_TENSOR_MAP = 9
-FAULT_BAD_DESCRIPTOR = 10
+FAULT_STOPPED = 32
+FAULT_SPLIT = 33
+"""A hook stopped the launch; lanes parted in a kernel whose lanes never part by the uniformity analysis: a defect of ours."""
 
 ASYNC_LATE, ASYNC_EAGER, ASYNC_SEEDED = range(3)
 ASYNCHRONY = {"late": ASYNC_LATE, "eager": ASYNC_EAGER, "seeded": ASYNC_SEEDED}

@@ -13,7 +13,7 @@ import numpy as np
 
 from interp.runtime.access import get, locate
 from interp.runtime.native import symbol
-from interp.runtime.raw import load_u16, load_u32, store_u32
+from interp.runtime.raw import load_u16, load_u32, store_u16, store_u32
 from interp.tensorcore.expanded import mma_f64, mma_fp8_expanded
 from interp.tensorcore.fast import mma
 from interp.tensorcore.integers import mma_s8
@@ -80,6 +80,24 @@ def warp_ldmatrix(ctx, warp, site, mask, results, operands, count, transpose, sp
                             store_u32(at, (load_u32(at) & np.uint32(0xFFFF0000)) | half)
                 else:
                     store_u32(results + 128 * m + 4 * (4 * r + j), load_u32(row + 4 * j))
+
+
+@symbol("warp_stmatrix")
+def warp_stmatrix(ctx, warp, site, mask, results, operands, count, transpose, space, p3):
+    """Operands: row addresses (64 bits), then `count` registers; the inverse of `ldmatrix`."""
+    for m in range(count):
+        for r in range(8):
+            lane = 8 * m + r
+            row = locate(ctx, warp, site, lane, space, get(operands + 8 * lane), 16, True)
+            if row == 0:
+                return
+            source = operands + 256 + 128 * m
+            if transpose:
+                for c in range(8):
+                    store_u16(row + 2 * c, load_u16(source + 4 * (4 * c + (r >> 1)) + 2 * (r & 1)))
+            else:
+                for j in range(4):
+                    store_u32(row + 4 * j, load_u32(source + 4 * (4 * r + j)))
 
 
 @symbol("warp_movmatrix")

@@ -83,6 +83,18 @@ def warp_vote(ctx, warp, site, mask, results, operands, mode, p1, p2, p3):
     store_u32(results, np.uint32(0xFFFFFFFF) if answer else np.uint32(0))
 
 
+@symbol("warp_elect")
+def warp_elect(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
+    """Operand: member mask. Results: the lowest executing lane, and the predicate (lane mask) that is true there."""
+    check_members(ctx, warp, site, mask, operands)
+    leader = np.int64(0)
+    while leader < 31 and not mask >> leader & 1:
+        leader += 1
+    for i in range(32):
+        store_u32(results + 4 * i, np.uint32(leader))
+    store_u32(results + 128, np.uint32(1) << np.uint32(leader))
+
+
 @symbol("warp_activemask")
 def warp_activemask(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
     """The active mask, in every lane."""

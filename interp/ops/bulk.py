@@ -1,0 +1,217 @@
+"""Bulk copies, tensor copies and tensor maps (PTX ISA, 'Data Movement': cp.async.bulk, cp.async.bulk.tensor, tensormap).
+
+When they take effect: `interp.runtime.bulk`; what a tensor map is and how tiles are copied: `interp.runtime.tensor_copy`. Only tiled
+mode; multicast and other CTAs' shared memory need clusters, which have one CTA here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interp.kit import Kit
+from interp.ops.table import isa
+from interp.runtime.atomics import atomic_symbol
+from interp.runtime.layout import SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED
+from interp.runtime.tensor_copy import TYPES
+from interp.runtime.tensor_map import FIELDS
+from ptx.isa import Cost, Effect
+
+_REF = "data-movement-and-conversion-instructions-"
+_DIMS = tuple(f".{n}d" for n in range(1, 6))
+_LOCAL = (".shared::cta", ".shared::cluster")
+_BASE: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "since": ((8, 0), 90), "writes": ()}
+_HINT = {"hint": (".L2::cache_hint",)}
+
+
+@isa.op("cp.async.bulk.dst.global.mbarrier::complete_tx::bytes{.hint} [to], [from], size, [bar]{, policy}", dst=_LOCAL,
+        types={"size": "u32", "policy": "b64"}, ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
+def bulk_load(k: Kit, dst: str, hint: str | None) -> Any:
+    """queue a copy of `size` bytes to shared memory; the barrier gets its bytes"""
+    load = k.warp("async_bulk_load", ())
+
+    def run(to: Any, source: Any, size: Any, bar: Any, *policy: Any) -> None:
+        load(to, source, bar, size)
+
+    return run
+
+
+@isa.op("cp.async.bulk.global.shared::cta.bulk_group{.hint} [to], [from], size{, policy}", types={"size": "u32", "policy": "b64"},
+        ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
+def bulk_store(k: Kit, hint: str | None) -> Any:
+    """queue a copy of `size` bytes to global memory"""
+    store = k.warp("async_bulk_store", (), -1)
+
+    def run(to: Any, source: Any, size: Any, *policy: Any) -> None:
+        store(to, source, size)
+
+    return run
+
+
+_REDUCTIONS = {
+    "and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64"), "inc": ("u32",), "dec": ("u32",),
+    "add": ("u32", "s32", "u64", "f32", "f64", "f16", "bf16"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+}  # fmt: skip
+
+
+def _legal_reduction(op: str, type: str, noftz: str | None = None, **_: Any) -> str | None:
+    if type not in _REDUCTIONS[op]:
+        return f"'.{op}' does not take {type}"
+    wants = op == "add" and type in ("f16", "bf16")
+    return None if (noftz is not None) == wants else "'.noftz' goes with the addition of 16-bit formats"
+
+
+@isa.op("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.op{.noftz}.type [to], [from], size{, policy}",
+        op=tuple("." + o for o in _REDUCTIONS), type=tuple(f".{t}" for t in sorted({t for ts in _REDUCTIONS.values() for t in ts})),
+        noftz=(".noftz",), types={"size": "u32", "policy": "b64"}, constraint=_legal_reduction,
+        ref=_REF + "cp-reduce-async-bulk", **_HINT, **_BASE)
+def bulk_reduce(k: Kit, op: str, type: str, **_: Any) -> Any:
+    """queue a reduction of `size` bytes into global memory"""
+    _, n, code = atomic_symbol(op, type)
+    store = k.warp("async_bulk_store", (), code | (n == 64) << 8)
+
+    def run(to: Any, source: Any, size: Any, *policy: Any) -> None:
+        store(to, source, size)
+
+    return run
+
+
+@isa.op("cp.async.bulk.prefetch.L2.global{.hint} [from], size{, policy}", types={"size": "u32", "policy": "b64"},
+        ref=_REF + "cp-async-bulk-prefetch", **_HINT, **_BASE)
+def bulk_prefetch(k: Kit, hint: str | None) -> Any:
+    """a hint: nothing happens"""
+    return lambda *_: None
+
+
+@isa.op("cp.async.bulk.tensor.dim.dst.global{.tile}.mbarrier::complete_tx::bytes{.hint} [to], [map], [bar]{, policy}", dim=_DIMS,
+        dst=_LOCAL, types={"policy": "b64"}, ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
+def tensor_load(k: Kit, dim: str, **_: Any) -> Any:
+    """queue a copy of a box to shared memory; the barrier gets its bytes"""
+    load = k.warp("async_tensor_load", (), int(dim[0]))
+
+    def run(to: Any, map: Any, bar: Any, *policy: Any) -> None:
+        address, coords = map
+        load(to, address, bar, *coords)
+
+    return run
+
+
+@isa.op("cp.async.bulk.tensor.dim.global.shared::cta{.tile}.bulk_group{.hint} [map], [from]{, policy}", dim=_DIMS,
+        types={"policy": "b64"}, ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
+def tensor_store(k: Kit, dim: str, **_: Any) -> Any:
+    """queue a copy of a box to global memory"""
+    store = k.warp("async_tensor_store", (), int(dim[0]), -1)
+
+    def run(map: Any, source: Any, *policy: Any) -> None:
+        address, coords = map
+        store(address, source, *coords)
+
+    return run
+
+
+@isa.op("cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.tile}.bulk_group{.hint} [map], [from]{, policy}", dim=_DIMS,
+        op=tuple("." + o for o in _REDUCTIONS), types={"policy": "b64"}, ref=_REF + "cp-reduce-async-bulk-tensor", **_HINT, **_BASE)
+def tensor_reduce(k: Kit, dim: str, op: str, **_: Any) -> Any:
+    """queue a reduction of a box into global memory; its type is the tensor map's"""
+    store = k.warp("async_tensor_store", (), int(dim[0]), atomic_symbol(op, "u32")[2])
+
+    def run(map: Any, source: Any, *policy: Any) -> None:
+        address, coords = map
+        store(address, source, *coords)
+
+    return run
+
+
+@isa.op("cp.async.bulk.prefetch.tensor.dim.L2.global{.tile}{.hint} [map]{, policy}", dim=_DIMS, types={"policy": "b64"},
+        ref=_REF + "cp-async-bulk-prefetch-tensor", **_HINT, **_BASE)
+def tensor_prefetch(k: Kit, **_: Any) -> Any:
+    """a hint: nothing happens"""
+    return lambda *_: None
+
+
+@isa.op("cp.async.bulk.commit_group", ref=_REF + "cp-async-bulk-commit-group", **_BASE)
+def bulk_commit(k: Kit) -> Any:
+    """close the group of bulk copies issued so far"""
+    commit = k.warp("async_bulk_commit", ())
+
+    def run() -> None:
+        commit()
+
+    return run
+
+
+@isa.op("cp.async.bulk.wait_group{.read} #n", ref=_REF + "cp-async-bulk-wait-group", **_BASE)
+def bulk_wait(k: Kit, read: bool, n: int) -> Any:
+    """complete all bulk groups but the n most recent (with .read: as far as shared memory is concerned)"""
+    wait = k.warp("async_bulk_wait", (), n)
+
+    def run() -> None:
+        wait()
+
+    return run
+
+
+# ------------------------------------------------------------------------------------------------ tensor maps
+_MAP_SPACES = (".global", ".shared::cta")
+_MAP: dict[str, Any] = {"effect": Effect.STORE, "cost": Cost.LOAD_STORE, "since": ((8, 3), 90), "writes": ()}
+
+
+def _replace(k: Kit, field: str, ss: str | None, index: int, wide: bool) -> Any:
+    offset, size, _ = FIELDS[field]
+    space = SPACE_GENERIC if ss is None else SPACE_GLOBAL if ss == "global" else SPACE_SHARED
+    put, up = k.warp("tensor_map_replace", (), offset + index * size, size, space), k.zext(64 if wide else 32, 64)
+
+    def run(a: Any, value: Any) -> None:
+        put(a, up(value))
+
+    return run
+
+
+def _legal_index(field: str, type: str, n: int = 0, **_: Any) -> str | None:
+    if not 0 <= n < FIELDS[field][2]:
+        return f"{field} has no element {n}"
+    return None if (type == "b64") == (field == "global_stride") else f"'.{field}' is of another width"
+
+
+@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], value", field=(".global_address", ".rank"), ss=_MAP_SPACES,
+        type=(".b32", ".b64"), types={"value": "type"}, ref=_REF + "tensormap-replace",
+        constraint=lambda field, type, **_: None if (type == "b64") == (field == "global_address") else "of another width", **_MAP)
+def replace_field(k: Kit, field: str, ss: str | None, type: str) -> Any:
+    """put a value into a field of a tensor map"""
+    return _replace(k, field, ss, 0, type == "b64")
+
+
+@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], #n, value", ss=_MAP_SPACES, type=(".b32", ".b64"),
+        field=(".box_dim", ".global_dim", ".global_stride", ".element_stride"), types={"value": "type"}, constraint=_legal_index,
+        ref=_REF + "tensormap-replace", **_MAP)
+def replace_element(k: Kit, field: str, ss: str | None, type: str, n: int) -> Any:
+    """put a value into element n of a field of a tensor map"""
+    return _replace(k, field, ss, n, type == "b64")
+
+
+def _legal_choice(field: str, n: int = 0, **_: Any) -> str | None:
+    most = {"elemtype": len(TYPES) - 1, "interleave_layout": 2, "swizzle_mode": 4, "fill_mode": 1, "swizzle_atomicity": 3}[field]
+    return None if 0 <= n <= most else f"{field} {n} is not modelled"
+
+
+@isa.op("tensormap.replace.tile.field{.ss}.b1024.b32 [a], #n", ss=_MAP_SPACES, types={},
+        field=(".elemtype", ".interleave_layout", ".swizzle_mode", ".fill_mode", ".swizzle_atomicity"), constraint=_legal_choice,
+        ref=_REF + "tensormap-replace", **_MAP)
+def replace_choice(k: Kit, field: str, ss: str | None, n: int) -> Any:
+    """choose a mode of a tensor map"""
+    put = _replace(k, field, ss, 0, False)
+    return lambda a: put(a, k.const(32, n))
+
+
+@isa.op("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [to], [from], #n",
+        scope=(".cta", ".cluster", ".gpu", ".sys"), effect=Effect.WARP, cost=Cost.LOAD_STORE, since=((8, 3), 90), writes=(),
+        constraint=lambda n=128, **_: None if n == 128 else "the size must be 128",
+        ref="parallel-synchronization-and-communication-instructions-tensormap-cp-fenceproxy")
+def cp_fenceproxy(k: Kit, scope: str, n: int) -> Any:
+    """copy a tensor map to global memory and publish it"""
+    copy = k.warp("tensor_map_copy", ())
+
+    def run(to: Any, source: Any) -> None:
+        copy(to, source)
+
+    return run

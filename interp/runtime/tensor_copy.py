@@ -1,0 +1,204 @@
+"""Tensor maps, and tiles copied by them between global and shared memory.
+
+Source: PTX ISA 'Tensors' (tiled mode: bounding box, traversal strides, out-of-bound access, swizzling modes) and
+'tensormap.replace'. The 128 bytes of a map are opaque on hardware. Here, little endian:
+
+    0 global address u64    8 element type, rank - 1, interleave, swizzle, fill mode (u8 each)
+    16 sizes u32[5]   36 box u32[5]   56 traversal strides u32[5]   80 strides in bytes u64[4] (of dimensions 1 ...)
+
+all with the numbers of `tensormap.replace`; dimension 0 is the innermost. `interp.tensormap` makes one on the host.
+
+A box is dense in shared memory, dimension 0 fastest, and then swizzled by the address: bits 4-6 (64-byte mode: 4-5, 32-byte
+mode: 4) are xored with bits 7-9 (7-8, 7). Elements outside the tensor are filled with zeros, or NaN of all ones behind the sign
+(unmeasured), on a load, and left out on a store; they count as transferred bytes all the same.
+
+Not modelled, refused with a fault: interleaved layouts, im2col, packed 4- and 6-bit types, flushing and tf32 types.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from interp.runtime.access import fault, get, locate_bytes, note_write
+from interp.runtime.layout import CTX, FAULT_BAD_TENSOR_MAP, FAULT_MISALIGNED, FAULT_UNMODELLED
+from interp.runtime.raw import load_u8, load_u32, load_u64, native, store_u8, store_u64
+from interp.runtime.tile_reduce import reduce_element
+
+ADDRESS, TYPE, RANK, INTERLEAVE, SWIZZLE, FILL = 0, 8, 9, 10, 11, 12
+SIZES, BOX, STEPS, STRIDES = 16, 36, 56, 80
+MAP_BYTES = 128
+LOAD, STORE, REDUCE = 1, 2, 3
+_WATCH_HI = 8 * CTX["WATCH_HI"]
+
+TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
+"""Element types by the number that `tensormap.replace.elemtype` takes."""
+
+
+@native
+def type_bytes(kind):
+    """Bytes of an element, 0 for types that are not modelled."""
+    if kind == 0:
+        return 1
+    if kind == 1 or kind == 6 or kind == 10:
+        return 2
+    if kind == 2 or kind == 3 or kind == 7:
+        return 4
+    return 8 if kind == 4 or kind == 5 or kind == 9 else 0
+
+
+@native
+def _number_class(kind):
+    """The atomics' class of an element type that reductions take, or -1."""
+    if kind == 2 or kind == 4:
+        return 0
+    if kind == 3 or kind == 5:
+        return 1
+    if kind == 7 or kind == 9:
+        return 2
+    if kind == 6:
+        return 5
+    return 6 if kind == 10 else -1
+
+
+@native
+def _extent(map_, d):
+    """Elements of dimension `d` that a box has in shared memory."""
+    box, step = np.int64(load_u32(map_ + BOX + 4 * d)), np.int64(load_u32(map_ + STEPS + 4 * d))
+    return (box + step - 1) // step
+
+
+@native
+def check_map(ctx, warp, site, lane, map_, address, shared, rank):
+    """Bytes that a box takes in shared memory; 0 after a fault. `address`: the map's, for the report."""
+    size = type_bytes(np.int64(load_u8(map_ + TYPE)))
+    swizzle = np.int64(load_u8(map_ + SWIZZLE))
+    if size == 0 or load_u8(map_ + INTERLEAVE) != 0 or swizzle > 3:
+        fault(ctx, warp, site, lane, FAULT_UNMODELLED, address, MAP_BYTES)
+        return np.int64(0)
+    good = np.int64(load_u8(map_ + RANK)) + 1 == rank and get(map_ + ADDRESS) & 15 == 0
+    total = np.int64(size)
+    for d in range(rank):
+        box, step = load_u32(map_ + BOX + 4 * d), load_u32(map_ + STEPS + 4 * d)
+        if box < 1 or box > 256 or step < 1 or step > 8 or load_u32(map_ + SIZES + 4 * d) == 0:
+            good = False
+        elif good:
+            total *= _extent(map_, d)
+        if d > 0 and load_u64(map_ + STRIDES + 8 * (d - 1)) & np.uint64(15) != 0:
+            good = False
+    if good:
+        row = _extent(map_, 0) * size
+        if row & 15 != 0 or (swizzle != 0 and row > 16 << swizzle):
+            good = False
+    if not good:
+        fault(ctx, warp, site, lane, FAULT_BAD_TENSOR_MAP, address, MAP_BYTES)
+        return np.int64(0)
+    if shared & 127 != 0:
+        fault(ctx, warp, site, lane, FAULT_MISALIGNED, shared, 128)
+        return np.int64(0)
+    return total
+
+
+@native
+def swizzled(mode, address):
+    """A shared address under a swizzling mode: 0 none, 1 32 bytes, 2 64 bytes, 3 128 bytes."""
+    return address ^ (address >> 3 & ((16 << mode) - 16))
+
+
+@native
+def _fill_word(map_):
+    """What an element outside the tensor is, repeated to 64 bits."""
+    if load_u8(map_ + FILL) == 0:
+        return np.uint64(0)
+    size = type_bytes(np.int64(load_u8(map_ + TYPE)))
+    if size == 2:
+        return np.uint64(0x7FFF7FFF7FFF7FFF)
+    return np.uint64(0x7FFFFFFF7FFFFFFF) if size == 4 else np.uint64(0x7FFFFFFFFFFFFFFF)
+
+
+@native
+def _load_row(map_, host, shared, offset, first, last, width, source):
+    """A row of `width` bytes at `offset` of the box: bytes [first, last) from `source` on, the rest filled."""
+    mode = np.int64(load_u8(map_ + SWIZZLE))
+    fill = _fill_word(map_)
+    for chunk in range(0, width, 16):
+        target = host + swizzled(mode, shared + offset + chunk) - shared
+        if first <= chunk and chunk + 16 <= last:
+            store_u64(target, load_u64(source + chunk - first))
+            store_u64(target + 8, load_u64(source + chunk - first + 8))
+            continue
+        store_u64(target, fill)
+        store_u64(target + 8, fill)
+        for b in range(max(chunk, first), min(chunk + 16, last)):
+            store_u8(target + b - chunk, load_u8(source + b - first))
+
+
+@native
+def _store_row(map_, host, shared, offset, first, last, target):
+    """Bytes [first, last) of a row to `target` on."""
+    mode = np.int64(load_u8(map_ + SWIZZLE))
+    b = first
+    while b < last:
+        source = host + swizzled(mode, shared + offset + b) - shared
+        if b & 7 == 0 and b + 8 <= last:
+            store_u64(target + b - first, load_u64(source))
+            b += 8
+        else:
+            store_u8(target + b - first, load_u8(source))
+            b += 1
+
+
+@native
+def _reduce_row(map_, op, host, shared, offset, first, last, target):
+    """As `_store_row`, combining."""
+    mode = np.int64(load_u8(map_ + SWIZZLE))
+    kind = np.int64(load_u8(map_ + TYPE))
+    size = type_bytes(kind)
+    code = op + 16 * _number_class(kind)
+    for b in range(first, last, size):
+        reduce_element(code, size, target + b - first, host + swizzled(mode, shared + offset + b) - shared)
+
+
+@native
+def copy_tile(ctx, warp, site, lane, kind, map_, coords, host, shared, op):
+    """Copy (LOAD: to shared, STORE: to global) or REDUCE one box; `coords`: signed 64-bit words, innermost first.
+
+    A traversal stride of the innermost dimension other than 1 makes every element a row of its own."""
+    rank = np.int64(load_u8(map_ + RANK)) + 1
+    size = type_bytes(np.int64(load_u8(map_ + TYPE)))
+    if kind == REDUCE and _number_class(np.int64(load_u8(map_ + TYPE))) < 0:
+        fault(ctx, warp, site, lane, FAULT_BAD_TENSOR_MAP, get(map_ + ADDRESS), MAP_BYTES)
+        return
+    step0 = np.int64(load_u32(map_ + STEPS))
+    if step0 != 1:
+        fault(ctx, warp, site, lane, FAULT_UNMODELLED, get(map_ + ADDRESS), MAP_BYTES)
+        return
+    n0, size0, c0 = _extent(map_, 0), np.int64(load_u32(map_ + SIZES)), get(coords)
+    first, last = max(np.int64(0), -c0), min(n0, size0 - c0)
+    rows = np.int64(1)
+    for d in range(1, rank):
+        rows *= _extent(map_, d)
+    for row in range(rows):
+        rest, address, inside = np.int64(row), get(map_ + ADDRESS) + c0 * size, first < last
+        for d in range(1, rank):
+            n = _extent(map_, d)
+            x = get(coords + 8 * d) + rest % n * np.int64(load_u32(map_ + STEPS + 4 * d))
+            rest //= n
+            inside = inside and 0 <= x < np.int64(load_u32(map_ + SIZES + 4 * d))
+            address += x * get(map_ + STRIDES + 8 * (d - 1))
+        offset = row * n0 * size
+        begin = first * size if inside else np.int64(0)
+        end = last * size if inside else np.int64(0)
+        at = np.int64(0)
+        if inside:
+            at = locate_bytes(ctx, warp, site, lane, address + begin, end - begin, kind != LOAD)
+            if at == 0:
+                return
+        if kind == LOAD:
+            _load_row(map_, host, shared, offset, begin, end, n0 * size, at)
+        elif inside:
+            if kind == STORE:
+                _store_row(map_, host, shared, offset, begin, end, at)
+            else:
+                _reduce_row(map_, op, host, shared, offset, begin, end, at)
+            if get(ctx + _WATCH_HI):
+                note_write(ctx, site, address + begin, end - begin)

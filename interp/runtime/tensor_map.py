@@ -1,0 +1,61 @@
+"""Tensor maps that a kernel makes itself: `tensormap.replace`, `tensormap.cp_fenceproxy` (layout: `tensor_copy`).
+
+Source: PTX ISA 'tensormap.replace', 'tensormap.cp_fenceproxy'. The fields of one map are written by one thread, in shared or global
+memory; the fenced copy moves it to global memory, where the copy unit reads it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from interp.runtime.access import fault, get, locate
+from interp.runtime.layout import FAULT_BAD_TENSOR_MAP, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED
+from interp.runtime.native import symbol
+from interp.runtime.raw import load_u64, store_u8, store_u32, store_u64
+from interp.runtime.tensor_copy import ADDRESS, BOX, FILL, INTERLEAVE, MAP_BYTES, RANK, SIZES, STEPS, STRIDES, SWIZZLE, TYPE
+
+FIELDS = {
+    "global_address": (ADDRESS, 8, 1), "rank": (RANK, 1, 1), "box_dim": (BOX, 4, 5), "global_dim": (SIZES, 4, 5),
+    "global_stride": (STRIDES, 8, 4), "element_stride": (STEPS, 4, 5), "elemtype": (TYPE, 1, 1),
+    "interleave_layout": (INTERLEAVE, 1, 1), "swizzle_mode": (SWIZZLE, 1, 1), "fill_mode": (FILL, 1, 1), "swizzle_atomicity": (13, 1, 1),
+}  # fmt: skip
+"""Field -> byte offset, bytes, and number of elements."""
+
+
+
+@symbol("tensor_map_replace")
+def tensor_map_replace(ctx, warp, site, mask, results, operands, offset, size, space, p3):
+    """Operands: address of the map, new value (64 bits each). Parameters: byte offset and bytes of the field."""
+    for i in range(32):
+        if mask >> i & 1:
+            address = get(operands + 8 * i)
+            at = locate(ctx, warp, site, i, space, address, 64, True)
+            if at == 0:
+                return
+            value = load_u64(operands + 256 + 8 * i)
+            if size == 1:
+                if value > np.uint64(255):
+                    fault(ctx, warp, site, i, FAULT_BAD_TENSOR_MAP, address, MAP_BYTES)
+                    return
+                store_u8(at + offset, np.uint8(value))
+            elif size == 4:
+                store_u32(at + offset, np.uint32(value))
+            else:
+                store_u64(at + offset, value)
+
+
+@symbol("tensor_map_copy")
+def tensor_map_copy(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
+    """cp_fenceproxy. Operands: global address, shared address (64 bits each). Once for the warp."""
+    for i in range(32):
+        if mask >> i & 1:
+            for part in range(0, MAP_BYTES, 64):
+                source = get(operands + 256 + 8 * i) + part
+                space = np.int64(SPACE_GENERIC if source >> 32 else SPACE_SHARED)
+                at = locate(ctx, warp, site, i, space, source, 64, False)
+                target = locate(ctx, warp, site, i, SPACE_GLOBAL, get(operands + 8 * i) + part, 64, True)
+                if at == 0 or target == 0:
+                    return
+                for b in range(0, 64, 8):
+                    store_u64(target + b, load_u64(at + b))
+            return
