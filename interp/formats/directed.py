@@ -1,15 +1,15 @@
 """f32 and f64 add, multiply and fused multiply-add in every rounding mode, by exact integer arithmetic.
 
-Operands are normalised to a leading bit at position 61 of a 64-bit significand and aligned; what falls off an end becomes a sticky bit
-far below the target's last place, so the one rounding in `round_pack` is exact. f32 products are exact in 48 bits, f64 products in
-106, of which the lowest 44 become sticky where that is enough.
+Operands are normalised to a leading bit at position 61 of a 64-bit significand and aligned; what falls off an end
+becomes a sticky bit far below the target's last place, so the one rounding in `round_pack` is exact. f32 products are
+exact in 48 bits, f64 products in 106, of which the lowest 44 become sticky where that is enough.
 
-NaN results: f32 0x7FFFFFFF. f64 as an H200 does: a NaN operand is passed on, made quiet, the second one before the first; otherwise
-0xFFF8000000000000. An exact zero of operands with different signs is +0, with RM -0.
+NaN results: f32 0x7FFFFFFF. f64 as an H200 does: a NaN operand is passed on, made quiet, the second one before the
+first; otherwise 0xFFF8000000000000. An exact zero of operands with different signs is +0, with RM -0.
 
-`.ftz` (the `_ftz` functions): an H200 judges tininess after rounding to 24 bits as if the exponent were unbounded, also where the
-subnormal grid would round up: 2**-126 * (1 - 2**-24) becomes zero, although it rounds to 2**-126. Sums of f32 are exact there, so
-only products and fma need this; flushing the result of a plain operation is wrong for them.
+`.ftz` (the `_ftz` functions): an H200 judges tininess after rounding to 24 bits as if the exponent were unbounded,
+also where the subnormal grid would round up: 2**-126 * (1 - 2**-24) becomes zero, although it rounds to 2**-126. Sums
+of f32 are exact there, so only products and fma need this; flushing the result of a plain operation is wrong for them.
 
 Limits: f64 fma in directed modes is not offered, since it needs 160-bit sums.
 """
@@ -47,9 +47,19 @@ def _rebias(word: Word) -> Word:
 
 @native_inline
 def _sum(
-    sign_a: Word, top_a: Word, a: Word, sign_b: Word, top_b: Word, b: Word, precision: int, emin: int, emax: int, mode: int
+    sign_a: Word,
+    top_a: Word,
+    a: Word,
+    sign_b: Word,
+    top_b: Word,
+    b: Word,
+    precision: int,
+    emin: int,
+    emax: int,
+    mode: int,
 ) -> Word:
-    """Rounded word with sign at bit 63 of a + b; a, b normalised significands (or 0) whose leading bits weigh 2**top."""
+    """Rounded word with sign at bit 63 of a + b; a, b normalised significands (or 0) whose leading bits weigh
+    2**top."""
     swap = (b != np.uint64(0)) & ((a == np.uint64(0)) | (top_b > top_a))
     big, small = (b, a) if swap else (a, b)
     top, low = (top_b, top_a) if swap else (top_a, top_b)
@@ -144,7 +154,8 @@ def f32_mul_ftz(a: Word, b: Word, mode: int) -> Word:
 
 @native
 def f64_nan(a: Word, b: Word, c: Word) -> Word:
-    """The f64 NaN that an operation gives: a NaN operand made quiet, b before c before a (H200); otherwise 0xFFF8000000000000.
+    """The f64 NaN that an operation gives: a NaN operand made quiet, b before c before a (H200); otherwise
+    0xFFF8000000000000.
 
     Operations of two operands pass a number for c.
     """

@@ -1,9 +1,10 @@
 """f16 and bf16 arithmetic, rounded to nearest-even: scalar functions of uint16 words.
 
-Why one rounding is enough. f16 sums and products are rounded from f32, which has 24 >= 2 * 11 + 2 bits, a width at which rounding
-twice cannot differ; f16 fma from f64: the product is exact there, and where the sum is not, it is so close to the f16 number c that
-both round to c, or overflows either way. bf16 has f32's exponent range, so its subnormals would be rounded twice: sums,
-products and fma go through an f64 rounded to odd, which keeps what a later rounding needs.
+Why one rounding is enough. f16 sums and products are rounded from f32, which has 24 >= 2 * 11 + 2 bits, a width at
+which rounding twice cannot differ; f16 fma from f64: the product is exact there, and where the sum is not, it is so
+close to the f16 number c that both round to c, or overflows either way. bf16 has f32's exponent range, so its
+subnormals would be rounded twice: sums, products and fma go through an f64 rounded to odd, which keeps what a later
+rounding needs.
 
 NaN results are 0x7FFF. Source: PTX ISA 9.0, half-precision instructions; compared with an H200.
 """

@@ -1,9 +1,8 @@
 """Conversions between integers and floats, and rounding to integral values. PTX ISA 9.0, `cvt`.
 
-Integers of any width travel as 64-bit words here: the caller sign- or zero-extends narrower ones, and takes the low bits of a
-result. Out-of-range values clamp to the destination's range. NaN gives 0, unless the source is f64 or the destination has 64 bits:
-then 1 << (bits - 1), for unsigned destinations too.
-"""
+Integers of any width travel as 64-bit words here: the caller sign- or zero-extends narrower ones, and takes the low
+bits of a result. Out-of-range values clamp to the destination's range. NaN gives 0, unless the source is f64 or the
+destination has 64 bits: then 1 << (bits - 1), for unsigned destinations too."""
 
 from __future__ import annotations
 
@@ -142,7 +141,8 @@ def f32_to_integral(word: Word, mode: int) -> Word:
 
 @native
 def f64_to_integral(word: Word, mode: int) -> Word:
-    """cvt.{rni,rzi,rmi,rpi}.f64.f64: the nearest integral value as f64, sign of zero kept; NaN keeps its payload, made quiet."""
+    """cvt.{rni,rzi,rmi,rpi}.f64.f64: the nearest integral value as f64, sign of zero kept; NaN keeps its payload, made
+    quiet."""
     x = np.uint64(word)
     a, s = x & np.uint64(0x7FFFFFFFFFFFFFFF), np.int64(x >> np.uint64(63))
     exponent = exponent_of(a, 53, -1022)

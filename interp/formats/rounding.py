@@ -1,10 +1,12 @@
 """The one rounding core: exact numbers as (sign, exponent, significand) to words of any binary format, and back.
 
-An exact number is sign * significand * 2**exponent with a 64-bit significand, whose lowest bit may be "sticky": set when something
-non-zero was cut off below it. With at least two bits more than the target's precision above the sticky bit, rounding is exact.
+An exact number is sign * significand * 2**exponent with a 64-bit significand, whose lowest bit may be "sticky": set
+when something non-zero was cut off below it. With at least two bits more than the target's precision above the sticky
+bit, rounding is exact.
 
-A format is given by precision p (bits of the significand, hidden bit included), emin and emax (exponents of the smallest and
-largest normal number). Words have the IEEE layout: exponent field of value - emin + 1, all ones for Inf and NaN.
+A format is given by precision p (bits of the significand, hidden bit included), emin and emax (exponents of the
+smallest and largest normal number). Words have the IEEE layout: exponent field of value - emin + 1, all ones for Inf
+and NaN.
 
 Modes are those of PTX: RN nearest-even, RZ toward zero, RM toward -Inf, RP toward +Inf, RNA nearest with ties away.
 """
@@ -26,7 +28,8 @@ MODES = {"rn": RN, "rz": RZ, "rm": RM, "rp": RP, "rna": RNA, "rni": RN, "rzi": R
 
 @native_inline
 def rounds_up(sign: Word, odd: Word, above_half: Word, half: Word, inexact: Word, mode: int) -> Word:
-    """Whether a magnitude grows by one unit: `half` is the first dropped bit, `above_half` whether any later one is set."""
+    """Whether a magnitude grows by one unit: `half` is the first dropped bit, `above_half` whether any later one is
+    set."""
     nearest = half & (above_half | odd)
     away = half
     directed = inexact & (1 - sign) if mode == RP else inexact & sign
@@ -58,20 +61,17 @@ def shift_round(sign: Word, significand: Word, drop: Word, mode: int) -> Word:
 
 
 @native_inline
-def round_pack(
-    sign: Word, exponent: Word, significand: Word, precision: int, emin: int, emax: int, mode: int
-) -> Word:
-    """Magnitude word (no sign bit) of the number in a format, as uint64; overflow gives Inf or the largest finite number by mode."""
+def round_pack(sign: Word, exponent: Word, significand: Word, precision: int, emin: int, emax: int, mode: int) -> Word:
+    """Magnitude word (no sign bit) of the number in a format, as uint64; overflow gives Inf or the largest finite
+    number by mode."""
     sig = np.uint64(significand)
     top = exponent + leading_bit(sig)
     lowest = emin - (precision - 1)
     quantum = top - (precision - 1)
     quantum = lowest if quantum < lowest else quantum
     drop = quantum - exponent
-    if drop > 0:
-        kept = shift_round(sign, sig, drop, mode)
-    else:
-        kept = sig << np.uint64(-drop if drop > -64 else 63)
+    exact = sig << np.uint64(0 if drop > 0 else (-drop if drop > -64 else 63))
+    kept = shift_round(sign, sig, drop, mode) if drop > 0 else exact
     word = (np.uint64(quantum - lowest) << np.uint64(precision - 1)) + kept
     inf = np.uint64(emax - emin + 2) << np.uint64(precision - 1)
     toward = (mode == RZ) | ((mode == RM) & (sign == 0)) | ((mode == RP) & (sign != 0))

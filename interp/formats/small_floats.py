@@ -1,13 +1,12 @@
 """Conversions between f32 and the smaller formats: f16, bf16, tf32, e4m3, e5m2.
 
-Words: f32 and tf32 in uint32, f16 and bf16 in uint16, FP8 in uint8. `mode` is one of `rounding.RN` ... `RNA`; called from compiled
-code with a constant it folds away. Modifiers are functions on the result: `relu_*`, `sat_*` (clamp to [0, 1], NaN to 0) and
-`satfinite_*` (Inf to the largest finite number).
+Words: f32 and tf32 in uint32, f16 and bf16 in uint16, FP8 in uint8. `mode` is one of `rounding.RN` ... `RNA`; called
+from compiled code with a constant it folds away. Modifiers are functions on the result: `relu_*`, `sat_*` (clamp to
+[0, 1], NaN to 0) and `satfinite_*` (Inf to the largest finite number).
 
-Semantics: PTX ISA 9.0, `cvt`. NaN becomes 0x7FFF, in FP8 0x7F, of either sign; `cvt.f32.bf16` is a shift and keeps payloads.
-FP8 targets always round to nearest-even as if unbounded, then saturate. `cvt.rna.tf32` adds half a unit to the word and masks
-(SASS), so that a NaN whose payload is all in the low 13 bits becomes Inf.
-"""
+Semantics: PTX ISA 9.0, `cvt`. NaN becomes 0x7FFF, in FP8 0x7F, of either sign; `cvt.f32.bf16` is a shift and keeps
+payloads. FP8 targets always round to nearest-even as if unbounded, then saturate. `cvt.rna.tf32` adds half a unit to
+the word and masks (SASS), so that a NaN whose payload is all in the low 13 bits becomes Inf."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from interp.formats.rounding import RN, exponent_of, round_pack, shift_round, significand_of
+from interp.formats.rounding import RN, RNA, exponent_of, round_pack, shift_round, significand_of
 from interp.runtime.raw import leading_bit, native
 
 Word = Any
@@ -68,12 +67,10 @@ def f32_to_tf32(word: Word, mode: int) -> Word:
     """cvt.{rna,rn,rz}.tf32.f32, low 13 bits 0."""
     x = np.int64(word)
     a, s = x & 0x7FFFFFFF, x >> 31 & 1
-    rounded = np.int64(shift_round(s, a, 13, mode)) << 13
+    rounded: Word = np.int64(shift_round(s, a, 13, mode)) << 13
     rounded = rounded | s << 31
-    if mode == 4:
-        special = x & 0xFFFFE000
-    else:
-        special = 0x7FFFE000 if a > F32_INF else x
+    exact = 0x7FFFE000 if a > F32_INF else x
+    special = x & 0xFFFFE000 if mode == RNA else exact
     return np.uint32(rounded if a < F32_INF else special)
 
 
@@ -82,7 +79,7 @@ def f32_to_e4m3(word: Word) -> Word:
     """cvt.rn.satfinite.e4m3.f32."""
     a, s = np.int64(word) & 0x7FFFFFFF, np.int64(word) >> 31 & 1
     # rounding happens in a format of the same grid with one more binade; what exceeds 448 saturates
-    w = np.int64(round_pack(s, exponent_of(a, 24, -126), significand_of(a, 24), 4, -6, 9, RN))
+    w: Word = np.int64(round_pack(s, exponent_of(a, 24, -126), significand_of(a, 24), 4, -6, 9, RN))
     w = 0x7E if (w > 0x7E) | (a == F32_INF) else w
     w = w | s << 7
     return np.uint8(0x7F if a > F32_INF else w)
@@ -92,7 +89,7 @@ def f32_to_e4m3(word: Word) -> Word:
 def f32_to_e5m2(word: Word) -> Word:
     """cvt.rn.satfinite.e5m2.f32."""
     a, s = np.int64(word) & 0x7FFFFFFF, np.int64(word) >> 31 & 1
-    w = np.int64(round_pack(s, exponent_of(a, 24, -126), significand_of(a, 24), 3, -14, 15, RN))
+    w: Word = np.int64(round_pack(s, exponent_of(a, 24, -126), significand_of(a, 24), 3, -14, 15, RN))
     w = 0x7B if (w > 0x7B) | (a == F32_INF) else w
     w = w | s << 7
     return np.uint8(0x7F if a > F32_INF else w)
@@ -187,6 +184,7 @@ def satfinite_bf16(half: Word) -> Word:
 
 @native
 def satfinite_tf32(word: Word) -> Word:
-    """`.satfinite` on tf32: a word that is Inf or NaN loses one unit (SASS), so Inf becomes the largest finite number."""
+    """`.satfinite` on tf32: a word that is Inf or NaN loses one unit (SASS), so Inf becomes the largest finite
+    number."""
     w = np.int64(word)
     return np.uint32(w - 0x2000 if (w & 0x7F800000) == 0x7F800000 else w)

@@ -1,15 +1,15 @@
 """Raw machine access for the native runtime: typed loads and stores at integer addresses, and bit casts.
 
-Purpose: the engine passes operands as addresses, and values travel as unsigned words. This file is the only place where an
-address becomes a pointer and where a word is looked at as a float.
+Purpose: the engine passes operands as addresses, and values travel as unsigned words. This file is the only place
+where an address becomes a pointer and where a word is looked at as a float.
 
-Guarantees: loads and stores assume no alignment; nothing is checked here (bounds are the memory layer's business); the float
-multiply, add and fused multiply-add are single IEEE operations, rounded to nearest-even, never contracted, and return the
-canonical NaN of NVIDIA's f32 units (0x7FFFFFFF) where they return f32 words.
+Guarantees: loads and stores assume no alignment; nothing is checked here (bounds are the memory layer's business); the
+float multiply, add and fused multiply-add are single IEEE operations, rounded to nearest-even, never contracted, and
+return the canonical NaN of NVIDIA's f32 units (0x7FFFFFFF) where they return f32 words.
 
-Limits: float operations need the host's flush-to-zero and denormals-are-zero modes off; the engine clears them round native
-code. The functions marked "dual" also run as plain Python, so that code built on them alone can be run and tested uncompiled.
-"""
+Limits: float operations need the host's flush-to-zero and denormals-are-zero modes off; the engine clears them round
+native code. The functions marked "dual" also run as plain Python, so that code built on them alone can be run and
+tested uncompiled."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def native(function: F) -> F:
 
 
 def native_inline(function: F) -> F:
-    """A helper of native functions: always inlined there, so that constant arguments fold; called from Python it runs as Python."""
+    """A helper of native functions: always inlined there, so that constant arguments fold; called from Python it runs
+    as Python."""
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
     return register_jitable(forceinline=True, **options)(function)  # type: ignore[no-any-return]
 
@@ -55,7 +56,7 @@ def _loader(llvm: ir.Type, result: types.Type, doc: str) -> Callable[[int], Any]
         return result(address), codegen
 
     load.__doc__ = doc
-    return load
+    return load  # type: ignore[no-any-return]
 
 
 def _storer(llvm: ir.Type, value: types.Type, doc: str) -> Callable[[int, Any], None]:
@@ -68,7 +69,7 @@ def _storer(llvm: ir.Type, value: types.Type, doc: str) -> Callable[[int, Any], 
         return types.void(address, value), codegen
 
     store.__doc__ = doc
-    return store
+    return store  # type: ignore[no-any-return]
 
 
 _I8, _I16, _I32, _I64 = (ir.IntType(n) for n in (8, 16, 32, 64))
@@ -97,7 +98,7 @@ def _caster(llvm: ir.Type, source: types.Type, result: types.Type) -> Callable[[
 
         return result(source), codegen
 
-    return cast
+    return cast  # type: ignore[no-any-return]
 
 
 _f32_of_word = _caster(ir.FloatType(), types.uint32, types.float32)
@@ -149,8 +150,8 @@ def _bits_from_f64(value: Any) -> Any:
 def bit_length(value: Any) -> Any:
     """Number of significant bits of 0 <= value < 2**52, as int64; 0 for 0 (dual).
 
-    Compiled, it is the exponent field of the exact f64 conversion, because that vectorises where a count of leading zeros does not.
-    """
+    Compiled, it is the exponent field of the exact f64 conversion, because that vectorises where a count of leading
+    zeros does not."""
     return np.int64(int(value).bit_length())
 
 
@@ -220,7 +221,8 @@ def _f32_add(a: Any, b: Any) -> Any:
 
 @intrinsic
 def fma_f64(typingctx: Any, a: types.Type, b: types.Type, c: types.Type) -> Any:
-    """a*b + c on f64 with one rounding to nearest-even (LLVM fma: the instruction, or libm's exact routine without one)."""
+    """a*b + c on f64 with one rounding to nearest-even (LLVM fma: the instruction, or libm's exact routine without
+    one)."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         return builder.fma(*args)

@@ -1,12 +1,11 @@
 """Emission of eight-lane vector code: columns of a tensor-core tile, or lanes of a warp, as one LLVM vector.
 
-Purpose: loops over raw addresses vectorise unreliably and cost numba a tenth of a second a function, so the inner kernels are emitted as
-LLVM IR over `<8 x i32>`, `<8 x float>` and `<8 x double>`. LLVM splits these for hosts with narrower registers; results do not
-depend on it.
+Purpose: loops over raw addresses vectorise unreliably and cost numba a tenth of a second a function, so the inner
+kernels are emitted as LLVM IR over `<8 x i32>`, `<8 x float>` and `<8 x double>`. LLVM splits these for hosts with
+narrower registers; results do not depend on it.
 
-Guarantees: float operations are separate IEEE operations (never contracted or reordered); memory access needs no alignment.
-`Lanes.truncate` is undefined outside the int32 range: callers prove the range.
-"""
+Guarantees: float operations are separate IEEE operations (never contracted or reordered); memory access needs no
+alignment. `Lanes.truncate` is undefined outside the int32 range: callers prove the range."""
 
 from __future__ import annotations
 
@@ -182,7 +181,11 @@ class Lanes:
 
 
 def loop(
-    b: ir.IRBuilder, start: Value, stop: Value, step: int, carried: Sequence[Value],
+    b: ir.IRBuilder,
+    start: Value,
+    stop: Value,
+    step: int,
+    carried: Sequence[Value],
     body: Callable[[Value, list[Value]], Sequence[Value]],
 ) -> list[Value]:
     """A counted loop that runs at least once; `body(index, values)` returns the next values; -> the last ones."""

@@ -1,10 +1,11 @@
 """PTX `.approx` and `.full` instructions: the special-function unit plus the code that ptxas puts round it.
 
-Scalar functions of raw words. f32 forms: uint32 -> uint32; 16-bit forms: uint16 -> uint16 (packed forms are two of them);
-f64 seeds: the upper uint32 word, the result's lower word is 0. `PTX` maps each instruction to its function.
+Scalar functions of raw words. f32 forms: uint32 -> uint32; 16-bit forms: uint16 -> uint16 (packed forms are two of
+them); f64 seeds: the upper uint32 word, the result's lower word is 0. `PTX` maps each instruction to its function.
 
-Source: SASS of ptxas 12.9, the same for sm_75 to sm_120. Forms with `.ftz` are the bare machine instruction; the others scale
-subnormal (rcp, div.full: also huge) arguments. sin and cos multiply by 1/(2 pi), rounded toward zero, with and without `.ftz`.
+Source: SASS of ptxas 12.9, the same for sm_75 to sm_120. Forms with `.ftz` are the bare machine instruction; the
+others scale subnormal (rcp, div.full: also huge) arguments. sin and cos multiply by 1/(2 pi), rounded toward zero,
+with and without `.ftz`.
 
 Limits: `rsqrt.approx.f64` without `.ftz` (a longer software sequence) and the `.2pi` forms are not modelled.
 """
@@ -34,10 +35,11 @@ def _is_small(word: Word) -> Word:
 
 @native
 def rcp_approx(word: Word) -> Word:
-    """rcp.approx.f32: s * RCP(s * x), with s chosen so that the unit sees a normal argument and gives a normal result."""
+    """rcp.approx.f32: s * RCP(s * x), with s chosen so that the unit sees a normal argument and gives a normal
+    result."""
     x = np.int64(word)
     a = x & 0x7FFFFFFF
-    scale = QUARTER if (a > 0x7E800000) & (a <= INF) else ONE
+    scale: Word = QUARTER if (a > 0x7E800000) & (a <= INF) else ONE
     scale = TWO24 if _is_small(x) else scale
     return f32_multiply(np.uint32(scale), unit.rcp(f32_multiply(np.uint32(scale), np.uint32(x))))
 
@@ -77,13 +79,14 @@ def lg2_approx(word: Word) -> Word:
 
 @native_inline
 def _turns(word: Word) -> Word:
-    """x / (2 pi) toward zero; results below the normal range come out as zeros, which is how the unit reads them anyway."""
+    """x / (2 pi) toward zero; results below the normal range come out as zeros, which is how the unit reads them
+    anyway."""
     x = np.int64(word)
     s, e, f = x >> 31, x >> 23 & 255, x & 0x7FFFFF
     p = (f | 0x800000) * TURN
     long = p >> 47
     exponent = e - 3 + long
-    w = (exponent << 23) + ((p >> (23 + long)) & 0x7FFFFF)
+    w: Word = (exponent << 23) + ((p >> (23 + long)) & 0x7FFFFF)
     w = 0 if (e == 0) | (exponent <= 0) else w
     special = NAN if f > 0 else INF
     w = special if e == 255 else w
@@ -120,7 +123,7 @@ def cut_to_f16(word: Word) -> Word:
     """f32 to f16 by dropping bits: subnormal results kept, overflow to Inf, NaN to 0x7FFF."""
     x = np.int64(word)
     s, e, f = x >> 31, x >> 23 & 255, x & 0x7FFFFF
-    drop = 126 - e
+    drop: Word = 126 - e
     drop = 40 if drop > 40 else drop
     drop = 0 if drop < 0 else drop
     subnormal = (f | 0x800000) >> drop if e > 0 else 0

@@ -2,11 +2,11 @@
 
 `coefficients.npz` (7 kB, package data) holds one array a function; a row is a segment, its columns are C0, C1, C2.
 
-Provenance: rcp, rsqrt, sin, ex2 and lg2 are the tables of the G80 as read out by envytools (nvhw/sfu_tab.c, sfu.c, Marcelina
-Koscielnicka 2015, MIT-style licence); an H200 has the same tables, unchanged. sqrt and tanh do not exist on the G80 and were
-fitted to an H200's outputs (NVIDIA H200, sm_90, driver API 13.0, 2026), with exactly one fit in each segment. The model was compared
-with that card on all 2**32 inputs of every f32 instruction; no difference is known. Other chips were not measured, but the
-code that ptxas puts round the unit is the same from sm_75 to sm_120.
+Provenance: rcp, rsqrt, sin, ex2 and lg2 are the tables of the G80 as read out by envytools (nvhw/sfu_tab.c, sfu.c,
+Marcelina Koscielnicka 2015, MIT-style licence); an H200 has the same tables, unchanged. sqrt and tanh do not exist on
+the G80 and were fitted to an H200's outputs (NVIDIA H200, sm_90, driver API 13.0, 2026), with exactly one fit in each
+segment. The model was compared with that card on all 2**32 inputs of every f32 instruction; no difference is known.
+Other chips were not measured, but the code that ptxas puts round the unit is the same from sm_75 to sm_120.
 
 A segment's value, with r the argument bits below the segment index and S the truncating squarer of `unit.py`, is
 

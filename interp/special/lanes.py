@@ -1,10 +1,12 @@
-"""The f32 special functions for a whole warp: vector code, eight lanes at a time, equal to `unit.py` and `approx.py` bit for bit.
+"""The f32 special functions for a whole warp: vector code, eight lanes at a time, equal to `unit.py` and `approx.py`
+bit for bit.
 
-Purpose: `ex2` is most of the time of a softmax; the scalar functions cost 15 to 25 ns a lane because their selections become branches that
-mispredict. Here every selection is a vector select. A table row (C0, C1, C2, constant) is one 16-byte load per lane.
+Purpose: `ex2` is most of the time of a softmax; the scalar functions cost 15 to 25 ns a lane because their selections
+become branches that mispredict. Here every selection is a vector select. A table row (C0, C1, C2, constant) is one
+16-byte load per lane.
 
-`WARP` maps PTX names to functions for compiled code: (results, operands), the addresses of 32 words each, which may be equal.
-"""
+`WARP` maps PTX names to functions for compiled code: (results, operands), the addresses of 32 words each, which may be
+equal."""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ def look_up(v: Lanes, table: ir.GlobalVariable, index: Value) -> list[Value]:
     low = [v.shuffle(x[i], x[i + 1], [0, 8, 1, 9, 4, 12, 5, 13]) for i in (0, 2)]
     high = [v.shuffle(x[i], x[i + 1], [2, 10, 3, 11, 6, 14, 7, 15]) for i in (0, 2)]
     orders = ([0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15])
-    return [v.shuffle(*pair, lanes) for pair in (low, high) for lanes in orders]
+    return [v.shuffle(x0, x1, lanes) for x0, x1 in (low, high) for lanes in orders]
 
 
 def square(v: Lanes, r: Value) -> Value:
@@ -102,7 +104,8 @@ def pack(v: Lanes, exponent: Value, significand: Value) -> Value:
 
 
 def normalised(v: Lanes, p: Value, point: int) -> Value:
-    """f32 magnitude of p * 2**-point, bits beyond 24 dropped; 0 <= p < 2**52. The f64 of p is exact, so its fraction is the result's."""
+    """f32 magnitude of p * 2**-point, bits beyond 24 dropped; 0 <= p < 2**52. The f64 of p is exact, so its fraction
+    is the result's."""
     b = v.b
     magic = v.long_const(0x4330000000000000)
     bits = v.long_bits(b.fsub(v.doubles(b.or_(p, magic)), v.doubles(magic)))
@@ -117,7 +120,8 @@ def split(v: Lanes, x: Value) -> tuple[Value, Value, Value, Value]:
 
 
 def fixed(v: Lanes, e: Value, f: Value, origin: int, limit: int) -> Value:
-    """The significand shifted by e - origin, cut at the point; to the left by at most `limit`; zeros and subnormals give 0."""
+    """The significand shifted by e - origin, cut at the point; to the left by at most `limit`; zeros and subnormals
+    give 0."""
     m = v.select(v.equal(e, 0), 0, v.bit_or(f, 0x800000))
     n = v.sub(e, origin)
     left = v.minimum(v.maximum(n, 0), limit)

@@ -1,11 +1,15 @@
-"""The machine instructions of the special-function unit: MUFU.RCP, RSQ, SQRT, EX2, LG2, SIN, COS, TANH and the f64 seeds.
+"""The machine instructions of the special-function unit: MUFU.RCP, RSQ, SQRT, EX2, LG2, SIN, COS, TANH and the f64
+seeds.
 
-Every function takes and returns raw words (uint32: an f32, or the upper word of an f64) and computes in 64-bit integers, with
-selection instead of branches, so that a loop over lanes vectorises. No libm, no floating point. The formulas and what was
-checked against the hardware are in `coefficients.py`; this file adds the argument reduction, exponents and special values:
+Every function takes and returns raw words (uint32: an f32, or the upper word of an f64) and computes in 64-bit
+integers, with selection instead of branches, so that a loop over lanes vectorises. No libm, no floating point. The
+formulas and what was checked against the hardware are in `coefficients.py`; this file adds the argument reduction,
+exponents and special values:
 
-* the unit reads subnormals as zeros and returns signed zeros instead of subnormals, except tanh, which passes them through;
-* NaN of either sign and any payload, rsqrt, sqrt and lg2 of negative normal numbers, and sin and cos of Inf give 0x7FFFFFFF;
+* the unit reads subnormals as zeros and returns signed zeros instead of subnormals, except tanh, which passes them
+  through;
+* NaN of either sign and any payload, rsqrt, sqrt and lg2 of negative normal numbers, and sin and cos of Inf give
+  0x7FFFFFFF;
 * the final shift drops bits; the only rounding is the constant in the table.
 """
 
@@ -37,9 +41,9 @@ TANH0, TANH1, TANH2 = TABLES["tanh"]
 def square(r: Word) -> Word:
     """The unit's truncating squarer, about r*r / 2**19 for 0 <= r < 2**17.
 
-    Each set bit i of r adds r >> (18 - i), and the sum loses its last bit. That keeps the partial products of bits i and j
-    with i + j >= 18: with r = h * 2**9 + l, all of h * h, and of the two equal cross sums what is left of each h bit times l.
-    """
+    Each set bit i of r adds r >> (18 - i), and the sum loses its last bit. That keeps the partial products of bits i
+    and j with i + j >= 18: with r = h * 2**9 + l, all of h * h, and of the two equal cross sums what is left of each h
+    bit times l."""
     r = np.int32(r)
     h, low = r >> np.int32(9), r & np.int32(0x1FF)
     total = (h * h) >> np.int32(1)
@@ -58,7 +62,8 @@ def shift_cut(v: Word, n: Word) -> Word:
 
 @native_inline
 def pack(sign: Word, e: Word, f: Word) -> Word:
-    """f32 word from a biased exponent and a 24-bit significand (2**24 allowed); underflow gives a signed 0, overflow Inf."""
+    """f32 word from a biased exponent and a 24-bit significand (2**24 allowed); underflow gives a signed 0, overflow
+    Inf."""
     up = f >> 24
     e = e + up
     f = f >> up
@@ -121,7 +126,7 @@ def ex2(word: Word) -> Word:
     x = np.int64(word)
     s, e, f = x >> 31, x >> 23 & 255, x & 0x7FFFFF
     m = f | 0x800000 if e > 0 else 0
-    n = e - 127
+    n: Word = e - 127
     n = 7 if n > 7 else n
     n = -40 if n < -40 else n
     v = shift_cut(m, n)
@@ -140,7 +145,8 @@ def ex2(word: Word) -> Word:
 
 @native
 def lg2(word: Word) -> Word:
-    """MUFU.LG2: log2(x). Exponent plus fraction is fixed point with 36 bits; a negative sum is complemented, not negated."""
+    """MUFU.LG2: log2(x). Exponent plus fraction is fixed point with 36 bits; a negative sum is complemented, not
+    negated."""
     x = np.int64(word)
     s, e, f = x >> 31, x >> 23 & 255, x & 0x7FFFFF
     r, seg = f & 0x1FFFF, f >> 17
@@ -163,7 +169,7 @@ def _sine(word: Word, quarter: Word) -> Word:
     x = np.int64(word)
     s, e, f = x >> 31, x >> 23 & 255, x & 0x7FFFFF
     m = f | 0x800000 if e > 0 else 0
-    n = e - 125
+    n: Word = e - 125
     n = 25 if n > 25 else n
     n = -40 if n < -40 else n
     v = shift_cut(m, n) & 0x1FFFFFF  # quarter turns, 23 bits below the point, whole turns dropped
@@ -195,7 +201,7 @@ def tanh(word: Word) -> Word:
     """MUFU.TANH: the argument itself below 2**-8 (subnormals too), one from 8 on."""
     x = np.int64(word)
     s, e, f = x >> 31, x >> 23 & 255, x & 0x7FFFFF
-    b = e - 119
+    b: Word = e - 119
     b = 0 if b < 0 else b
     b = 10 if b > 10 else b
     k = TANH_INDEX_BITS[b]

@@ -1,12 +1,13 @@
-"""Instructions that are not one tensor-core operation: FP8 `mma.sync` where the compiler expands it, m8n8k4 f16 from sm_80 on, f64.
+"""Instructions that are not one tensor-core operation: FP8 `mma.sync` where the compiler expands it, m8n8k4 f16 from
+sm_80 on, f64.
 
-FP8 on sm_90, sm_100 and sm_103 (SASS; NVIDIA calls it emulated): every register of four FP8 is widened to two registers of two
-f16, the lower half (k mod 4 in {0, 1}) and the upper half. One f16 operation takes the lower halves with c = 0, one takes the upper
-halves with the first result as c, and a separate f32 (f16) addition, to nearest-even, adds the real c.
+FP8 on sm_90, sm_100 and sm_103 (SASS; NVIDIA calls it emulated): every register of four FP8 is widened to two
+registers of two f16, the lower half (k mod 4 in {0, 1}) and the upper half. One f16 operation takes the lower halves
+with c = 0, one takes the upper halves with the first result as c, and a separate f32 (f16) addition, to nearest-even,
+adds the real c.
 
-f64: a chain of IEEE fused multiply-adds over ascending k. 64-bit registers are vectors of 32 64-bit words: register r of lane l at
-address + (r * 32 + l) * 8.
-"""
+f64: a chain of IEEE fused multiply-adds over ascending k. 64-bit registers are vectors of 32 64-bit words: register r
+of lane l at address + (r * 32 + l) * 8."""
 
 from __future__ import annotations
 
@@ -34,10 +35,10 @@ from interp.runtime.raw import (
     store_u32,
     store_u64,
 )
+from interp.runtime.vector import I64, INTS, Lanes, Value, define, loop
 from interp.tensorcore.fast import mma
 from interp.tensorcore.model import E4M3, E5M2, F16
 from interp.tensorcore.operands import NAMES, decode
-from interp.runtime.vector import I64, INTS, Lanes, Value, define, loop
 
 
 def _widen_part(v: Lanes, words: Value, part: int, kind: int) -> Value:
@@ -90,10 +91,21 @@ _widen_e5m2 = _widen_call(E5M2)
 
 @native
 def mma_fp8_expanded(
-    out: int, a: int, b: int, c: int, groups: int, kind_a: int, kind_b: int,
-    block: int, fraction: int, floor: int, out_kind: int, out_fraction: int,
+    out: int,
+    a: int,
+    b: int,
+    c: int,
+    groups: int,
+    kind_a: int,
+    kind_b: int,
+    block: int,
+    fraction: int,
+    floor: int,
+    out_kind: int,
+    out_fraction: int,
 ) -> None:
-    """m16n8k16 (groups 1) and m16n8k32 (groups 2) of FP8 as two f16 operations and an addition; arguments as `fast.mma`.
+    """m16n8k16 (groups 1) and m16n8k32 (groups 2) of FP8 as two f16 operations and an addition; arguments as
+    `fast.mma`.
 
     block, fraction, floor: those of the architecture's f16 operation with this result kind.
     """
@@ -122,11 +134,11 @@ def mma_fp8_expanded(
 
 @native
 def mma_f64(out: int, a: int, b: int, c: int, rows: int, k: int) -> None:
-    """f64 m8n8k4 (rows 8, k 4) and m16n8k4/8/16 (rows 16): out = c + a * b, a chain of fma over ascending k, to nearest-even.
+    """f64 m8n8k4 (rows 8, k 4) and m16n8k4/8/16 (rows 16): out = c + a * b, a chain of fma over ascending k, to
+    nearest-even.
 
-    A: register (row >> 3) + 2 * (k >> 2) (rows 8: k >> 2), lane (row & 7) * 4 + (k & 3). B: register k >> 2, lane n * 4 + (k & 3).
-    C: register 2 * (row >> 3) + (n & 1), lane (row & 7) * 4 + (n >> 1).
-    """
+    A: register (row >> 3) + 2 * (k >> 2) (rows 8: k >> 2), lane (row & 7) * 4 + (k & 3). B: register k >> 2, lane n *
+    4 + (k & 3). C: register 2 * (row >> 3) + (n & 1), lane (row & 7) * 4 + (n >> 1)."""
     tall = rows >> 4
     results = stack_scratch(1024)
     for row in range(rows):

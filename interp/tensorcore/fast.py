@@ -1,11 +1,11 @@
 """Warp-level matrix multiply-accumulate at run time: equal to `model.py` bit for bit, eight columns at a time.
 
-Operands are addresses of consecutive vectors of 32 words: register r of lane l at address + (r * 32 + l) * 4 (`fragments.py`). `out`
-may be the same as `c`, and must not overlap `a` or `b`.
+Operands are addresses of consecutive vectors of 32 words: register r of lane l at address + (r * 32 + l) * 4
+(`fragments.py`). `out` may be the same as `c`, and must not overlap `a` or `b`.
 
-An instruction decodes its operands once (`operands.py`), runs the vector kernel over its rows (`rows.py`), and gives the model what
-vectors do not handle: a tile with NaN or Inf in A or B, and single rows with NaN or Inf in c or with subnormal f32 results.
-"""
+An instruction decodes its operands once (`operands.py`), runs the vector kernel over its rows (`rows.py`), and gives
+the model what vectors do not handle: a tile with NaN or Inf in A or B, and single rows with NaN or Inf in c or with
+subnormal f32 results."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from interp.runtime.raw import load_u16, load_u32, load_u64, native, stack_scratch, store_u64
+from interp.runtime.vector import I64
 from interp.tensorcore.model import E4M3, E5M2, F16, TF32, dot, store_result
 from interp.tensorcore.operands import NAMES, columns_function, rows_function
 from interp.tensorcore.rows import kernel
-from interp.runtime.vector import I64
 
 
 def _dispatch(builder: ir.IRBuilder, kind: ir.Value, make: Any, args: list[ir.Value]) -> ir.Value:
@@ -66,8 +66,18 @@ def decode_columns(typingctx: Any, kind: Any, source: Any, groups: Any, values: 
 
 def _kernel_call(half: bool, wide: bool) -> Any:
     def call(
-        typingctx: Any, out: Any, c: Any, values_a: Any, exponents_a: Any, values_b: Any, exponents_b: Any,
-        k: Any, block: Any, fraction: Any, floor: Any, out_fraction: Any,
+        typingctx: Any,
+        out: Any,
+        c: Any,
+        values_a: Any,
+        exponents_a: Any,
+        values_b: Any,
+        exponents_b: Any,
+        k: Any,
+        block: Any,
+        fraction: Any,
+        floor: Any,
+        out_fraction: Any,
     ) -> Any:
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
             return builder.call(kernel(builder.module, half, wide), args)
@@ -94,13 +104,24 @@ def element_bytes(kind: int) -> int:
     """Bytes of one element of an input kind."""
     if kind == TF32:
         return 4
-    return 1 if kind == E4M3 or kind == E5M2 else 2
+    return 1 if kind in (E4M3, E5M2) else 2
 
 
 @native
 def row_by_model(
-    out: int, a: int, b: int, c: int, row: int, groups: int, kind_a: int, kind_b: int,
-    block: int, fraction: int, floor: int, out_kind: int, out_fraction: int,
+    out: int,
+    a: int,
+    b: int,
+    c: int,
+    row: int,
+    groups: int,
+    kind_a: int,
+    kind_b: int,
+    block: int,
+    fraction: int,
+    floor: int,
+    out_kind: int,
+    out_fraction: int,
 ) -> None:
     """One row of `mma` through the model."""
     room = stack_scratch(128)
@@ -115,16 +136,38 @@ def row_by_model(
             place = (row >> 3) * 256 + (column & 1) * 128 + (row & 7) * 16 + (column >> 1) * 4
             word = load_u32(c + place)
         word = dot(
-            room, room + 64, step_a, step_b, groups * 16 // step_a, kind_a, kind_b, word,
-            out_kind, block, fraction, floor, out_fraction,
+            room,
+            room + 64,
+            step_a,
+            step_b,
+            groups * 16 // step_a,
+            kind_a,
+            kind_b,
+            word,
+            out_kind,
+            block,
+            fraction,
+            floor,
+            out_fraction,
         )
         store_result(out + place, word, out_kind)
 
 
 @native
 def mma_tiles(
-    out: int, a: int, b: int, c: int, tiles: int, groups: int, kind_a: int, kind_b: int,
-    block: int, fraction: int, floor: int, out_kind: int, out_fraction: int,
+    out: int,
+    a: int,
+    b: int,
+    c: int,
+    tiles: int,
+    groups: int,
+    kind_a: int,
+    kind_b: int,
+    block: int,
+    fraction: int,
+    floor: int,
+    out_kind: int,
+    out_fraction: int,
 ) -> None:
     """One A (16 rows) against `tiles` times eight columns: the part of one warp in `wgmma` m64nNk*, N = 8 * tiles.
 
@@ -166,13 +209,22 @@ def mma_tiles(
 
 @native
 def mma(
-    out: int, a: int, b: int, c: int, groups: int, kind_a: int, kind_b: int,
-    block: int, fraction: int, floor: int, out_kind: int, out_fraction: int,
+    out: int,
+    a: int,
+    b: int,
+    c: int,
+    groups: int,
+    kind_a: int,
+    kind_b: int,
+    block: int,
+    fraction: int,
+    floor: int,
+    out_kind: int,
+    out_fraction: int,
 ) -> None:
     """m16n8 matrix multiply-accumulate of one warp, any float kinds.
 
-    groups: 16-byte groups of k, i.e. registers of B (A has twice as many); 1 or 2. kind_a, kind_b: `model.F16` ... of equal size.
-    out_kind: `model.F16` or `model.F32`, of c and out. block, fraction, floor, out_fraction: L, F, e0 and the result's
-    fraction bits (`table.py`).
-    """
+    groups: 16-byte groups of k, i.e. registers of B (A has twice as many); 1 or 2. kind_a, kind_b: `model.F16` ... of
+    equal size. out_kind: `model.F16` or `model.F32`, of c and out. block, fraction, floor, out_fraction: L, F, e0 and
+    the result's fraction bits (`table.py`)."""
     mma_tiles(out, a, b, c, 1, groups, kind_a, kind_b, block, fraction, floor, out_kind, out_fraction)

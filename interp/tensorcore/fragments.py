@@ -1,10 +1,12 @@
 """Register layouts of `mma.sync` m16n8 operands, as data: which matrix element each part of each lane's register holds.
 
-Source: PTX ISA 9.0, "Matrix fragments for mma.m16n8k*". All shapes follow one rule, with e = 32 / element bits elements a register:
-lane l has group l // 4 and place l % 4; a register of A or B covers k from e * place + 4 * e * (its index along k).
-"""
+Source: PTX ISA 9.0, "Matrix fragments for mma.m16n8k*". All shapes follow one rule, with e = 32 / element bits
+elements a register: lane l has group l // 4 and place l % 4; a register of A or B covers k from e * place + 4 * e *
+(its index along k)."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,8 @@ Positions = npt.NDArray[np.int64]
 
 
 def positions(operand: str, k: int, bits: int) -> Positions:
-    """Where each element goes: int64 [registers, 32 lanes, elements, 2], the last axis (row, column) of the operand's matrix.
+    """Where each element goes: int64 [registers, 32 lanes, elements, 2], the last axis (row, column) of the operand's
+    matrix.
 
     operand: "a" (16 x k), "b" (k x 8) or "c" (16 x 8, also d; `k` is not used). bits: element size. Elements count from
     the lowest bits of a register; f64 (bits 64) has one element a 64-bit register.
@@ -37,7 +40,7 @@ def positions(operand: str, k: int, bits: int) -> Positions:
     return np.stack(np.broadcast_arrays(row, column), -1).astype(np.int64)
 
 
-def to_registers(operand: str, matrix: npt.NDArray[np.unsignedint]) -> npt.NDArray[np.unsignedint]:
+def to_registers(operand: str, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Fragment words [registers, 32] of a matrix of unsigned words (uint8 ... uint64), one instruction's operand."""
     bits = matrix.dtype.itemsize * 8
     k = matrix.shape[1] if operand == "a" else matrix.shape[0]
@@ -46,7 +49,7 @@ def to_registers(operand: str, matrix: npt.NDArray[np.unsignedint]) -> npt.NDArr
     return parts.view(np.uint64 if bits == 64 else np.uint32)[..., 0]
 
 
-def from_registers(registers: npt.NDArray[np.unsignedint], dtype: npt.DTypeLike) -> npt.NDArray[np.unsignedint]:
+def from_registers(registers: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """The 16 x 8 accumulator matrix of fragment words [registers, 32]."""
     bits = np.dtype(dtype).itemsize * 8
     where = positions("c", 0, bits)

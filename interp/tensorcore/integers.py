@@ -1,9 +1,8 @@
 """Integer matrix multiply-accumulate: s8/u8 m16n8k16 and m16n8k32, exact, wrapping or clamping to s32.
 
-Products of bytes and sums of up to 64 of them are below 2**24, so they are computed in f32, exactly: an f32 multiply and add are faster
-than an integer multiply on the hosts we run on. The sum with c is exact in 64 bits; without `.satfinite` it wraps, with it it clamps (only
-the final sum: the unit's intermediate sums cannot overflow).
-"""
+Products of bytes and sums of up to 64 of them are below 2**24, so they are computed in f32, exactly: an f32 multiply
+and add are faster than an integer multiply on the hosts we run on. The sum with c is exact in 64 bits; without
+`.satfinite` it wraps, with it it clamps (only the final sum: the unit's intermediate sums cannot overflow)."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from interp.runtime.raw import native, stack_scratch
-from interp.tensorcore.rows import load_accumulator, store_accumulator
 from interp.runtime.vector import F32, FLOATS, I64, INTS, LONGS, Lanes, Value, define, loop
+from interp.tensorcore.rows import load_accumulator, store_accumulator
 
 
 def _c64(value: int) -> Value:
@@ -61,7 +60,7 @@ def integer_function(module: ir.Module) -> ir.Function:
         low = [v.shuffle(x[j], x[j + 1], [0, 8, 1, 9, 4, 12, 5, 13]) for j in (0, 2)]
         high = [v.shuffle(x[j], x[j + 1], [2, 10, 3, 11, 6, 14, 7, 15]) for j in (0, 2)]
         orders = ([0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15])
-        quarter = [v.shuffle(*pair, lanes) for pair in (low, high) for lanes in orders]
+        quarter = [v.shuffle(x0, x1, lanes) for x0, x1 in (low, high) for lanes in orders]
         place = b.add(columns, b.shl(index, _c64(9)))
         for part in range(4):
             for q, words in enumerate(quarter):
@@ -99,7 +98,16 @@ def integer_function(module: ir.Module) -> ir.Function:
 
 @intrinsic
 def _run(
-    typingctx: Any, out: Any, a: Any, b: Any, c: Any, groups: Any, signed_a: Any, signed_b: Any, clamp: Any, scratch: Any
+    typingctx: Any,
+    out: Any,
+    a: Any,
+    b: Any,
+    c: Any,
+    groups: Any,
+    signed_a: Any,
+    signed_b: Any,
+    clamp: Any,
+    scratch: Any,
 ) -> Any:
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         return builder.call(integer_function(builder.module), args)

@@ -2,22 +2,23 @@
 
 One step ("block") takes up to L products and an accumulator c:
 
-1. Every operand is sign, significand, exponent. Subnormals keep the exponent of the smallest normal number and are not renormalised.
+1. Every operand is sign, significand, exponent. Subnormals keep the exponent of the smallest normal number and are not
+   renormalised.
 2. A product has the exact product of the significands and the sum x of the exponents.
 3. NaN operands, Inf * 0 and infinities of both signs give NaN; otherwise an infinity gives that infinity.
 4. X is the largest exponent among non-zero products, c if it is not zero, and the floor e0.
 5. Every term is cut toward zero to a multiple of 2**(X - F), each by itself.
 6. The cut terms are added exactly.
-7. The sum is rounded once: f32 toward zero to 23 (some FP8 instructions: 13) fraction bits, with subnormals and overflow to Inf;
-   f16 to nearest-even. A sum of zero, and one that rounds to zero, is +0.
+7. The sum is rounded once: f32 toward zero to 23 (some FP8 instructions: 13) fraction bits, with subnormals and
+   overflow to Inf; f16 to nearest-even. A sum of zero, and one that rounds to zero, is +0.
 
 Blocks are chained over ascending k, the result of one being the c of the next.
 
-Sources: FTTN (arXiv 2403.00232), Khattak and Mikaitis (arXiv 2512.07004), MMA-Sim (arXiv 2511.10909); compared here with
-an H200's answers. The numbers L, F, e0 by architecture are in `table.py`.
+Sources: FTTN (arXiv 2403.00232), Khattak and Mikaitis (arXiv 2512.07004), MMA-Sim (arXiv 2511.10909); compared here
+with an H200's answers. The numbers L, F, e0 by architecture are in `table.py`.
 
-Input kinds are small integers (`F16` ...). Operand words are uint32: an f16, bf16, f32 (tf32) or FP8 word in the low bits.
-"""
+Input kinds are small integers (`F16` ...). Operand words are uint32: an f16, bf16, f32 (tf32) or FP8 word in the low
+bits."""
 
 from __future__ import annotations
 
@@ -96,7 +97,8 @@ def cut(significand: Word, shift: Word) -> Word:
 
 @native
 def round_sum(total: Word, exponent: Word, out_kind: int, out_fraction: int) -> Word:
-    """total * 2**exponent in the result format, as a word: f32 toward zero to `out_fraction` bits, f16 to nearest-even."""
+    """total * 2**exponent in the result format, as a word: f32 toward zero to `out_fraction` bits, f16 to
+    nearest-even."""
     sign = np.int64(1 if total < 0 else 0)
     magnitude = np.uint64(-total if total < 0 else total)
     if out_kind == F16:
@@ -119,10 +121,21 @@ def overflows(magnitude: Word, exponent: Word) -> bool:
 
 @native
 def dot_block(
-    a: int, b: int, step_a: int, step_b: int, length: int, kind_a: int, kind_b: int, c: Word,
-    out_kind: int, fraction: int, floor: int, out_fraction: int,
+    a: int,
+    b: int,
+    step_a: int,
+    step_b: int,
+    length: int,
+    kind_a: int,
+    kind_b: int,
+    c: Word,
+    out_kind: int,
+    fraction: int,
+    floor: int,
+    out_fraction: int,
 ) -> Word:
-    """One block: `length` products of the words at a + i*step_a and b + i*step_b (decoded as in `load_word`), plus c."""
+    """One block: `length` products of the words at a + i*step_a and b + i*step_b (decoded as in `load_word`), plus
+    c."""
     nan = np.uint32(0x7FFF if out_kind == F16 else 0x7FFFFFFF)
     class_c, sign_c, exponent_c, significand_c = decode(c, F16 if out_kind == F16 else F32)
     bits_c = 10 if out_kind == F16 else 23
@@ -167,24 +180,46 @@ def dot_block(
 @native
 def load_word(address: int, kind: int) -> Word:
     """The operand word of a kind at an address, as uint32."""
-    if kind == F16 or kind == BF16:
+    if kind in (F16, BF16):
         return np.uint32(load_u16(address))
-    if kind == E4M3 or kind == E5M2:
+    if kind in (E4M3, E5M2):
         return np.uint32(load_u8(address))
     return load_u32(address)
 
 
 @native
 def dot(
-    a: int, b: int, step_a: int, step_b: int, length: int, kind_a: int, kind_b: int, c: Word,
-    out_kind: int, block: int, fraction: int, floor: int, out_fraction: int,
+    a: int,
+    b: int,
+    step_a: int,
+    step_b: int,
+    length: int,
+    kind_a: int,
+    kind_b: int,
+    c: Word,
+    out_kind: int,
+    block: int,
+    fraction: int,
+    floor: int,
+    out_fraction: int,
 ) -> Word:
     """A chain of blocks over `length` products; c and the result are words of the output kind (F16, or F32)."""
     k = 0
     while k < length:
         n = min(block, length - k)
         c = dot_block(
-            a + k * step_a, b + k * step_b, step_a, step_b, n, kind_a, kind_b, c, out_kind, fraction, floor, out_fraction
+            a + k * step_a,
+            b + k * step_b,
+            step_a,
+            step_b,
+            n,
+            kind_a,
+            kind_b,
+            c,
+            out_kind,
+            fraction,
+            floor,
+            out_fraction,
         )
         k += n
     return c

@@ -1,14 +1,15 @@
-"""From register fragments to what the fast path computes with: values as f32, exponents as int32, one scratch array each.
+"""From register fragments to what the fast path computes with: values as f32, exponents as int32, one scratch array
+each.
 
-A warp's operand is stored as consecutive vectors of 32 words: register r of lane l at address + (r * 32 + l) * 4. In `mma.sync`
-fragments (`fragments.py`) lane l holds row (of A) or column (of B) l // 4, so four consecutive words are neighbouring k of one row: a
-register is eight rows of 16 bytes. A's registers 2g and 2g + 1 (rows 0-7, 8-15) and B's register g hold group g of k: 4, 8 or
-16 of them for 32-, 16- and 8-bit elements.
+A warp's operand is stored as consecutive vectors of 32 words: register r of lane l at address + (r * 32 + l) * 4. In
+`mma.sync` fragments (`fragments.py`) lane l holds row (of A) or column (of B) l // 4, so four consecutive words are
+neighbouring k of one row: a register is eight rows of 16 bytes. A's registers 2g and 2g + 1 (rows 0-7, 8-15) and B's
+register g hold group g of k: 4, 8 or 16 of them for 32-, 16- and 8-bit elements.
 
-Scratch order, the same for both operands: within a group, element s of word q goes to position 4 * s + q. The order of k inside a
-block does not matter, since a maximum and an exact sum are taken, and blocks are whole groups.
-    A: f32[16][K] and int32[16][K]
-    B: f32[K][8] and int32[K][8], columns in the order 0 2 4 6 1 3 5 7 (that of an even accumulator register, then the odd one)
+Scratch order, the same for both operands: within a group, element s of word q goes to position 4 * s + q. The order of
+k inside a block does not matter, since a maximum and an exact sum are taken, and blocks are whole groups.
+    A: f32[16][K] and int32[16][K] B: f32[K][8] and int32[K][8], columns in the order 0 2 4 6 1 3 5 7 (that of an even
+    accumulator register, then the odd one)
 
 Exponents are those of the model: subnormals have the smallest normal number's, zeros have NOTHING.
 """
@@ -17,14 +18,20 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from interp.tensorcore.model import BF16, E4M3, E5M2, F16, TF32
 from interp.runtime.vector import I1, I64, INTS, Lanes, Value, define, loop
+from interp.tensorcore.model import BF16, E4M3, E5M2, F16, TF32
 
 NOTHING = -4096  # exponent of a zero: far below any floor, also twice
 MODERATE = 50  # f32 products of numbers with exponents of at most this size neither overflow nor lose bits
 
 # kind -> width, fraction bits, exponent bias, largest finite magnitude
-LAYOUT = {F16: (16, 10, 15, 0x7BFF), BF16: (16, 7, 127, 0x7F7F), TF32: (32, 23, 127, 0x7F7FFFFF), E4M3: (8, 3, 7, 0x7E), E5M2: (8, 2, 15, 0x7B)}
+LAYOUT = {
+    F16: (16, 10, 15, 0x7BFF),
+    BF16: (16, 7, 127, 0x7F7F),
+    TF32: (32, 23, 127, 0x7F7FFFFF),
+    E4M3: (8, 3, 7, 0x7E),
+    E5M2: (8, 2, 15, 0x7B),
+}
 NAMES = {F16: "f16", BF16: "bf16", TF32: "tf32", E4M3: "e4m3", E5M2: "e5m2"}
 
 
@@ -110,7 +117,11 @@ def columns_function(module: ir.Module, kind: int) -> ir.Function:
         # columns 2j and 2j + 1 are the halves of x[j]: transposing each half gives columns 0 2 4 6 1 3 5 7
         low = [v.shuffle(x[j], x[j + 1], [0, 8, 1, 9, 4, 12, 5, 13]) for j in (0, 2)]
         high = [v.shuffle(x[j], x[j + 1], [2, 10, 3, 11, 6, 14, 7, 15]) for j in (0, 2)]
-        columns = [v.shuffle(*pair, lanes) for pair in (low, high) for lanes in ([0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15])]
+        columns = [
+            v.shuffle(x0, x1, lanes)
+            for x0, x1 in (low, high)
+            for lanes in ([0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15])
+        ]
         place = b.mul(index, ir.Constant(I64, parts * 4 * 32))
         for part in range(parts):
             for q, words in enumerate(columns):

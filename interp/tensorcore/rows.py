@@ -1,9 +1,10 @@
 """The inner kernel of the fast path: sixteen rows of A against eight columns of B, emitted as vector code.
 
-Why it equals the model. A product of two operands has at most 22 significant bits, so its f32 (for widely spread exponents: f64) product
-is exact; so is scaling by 2**(F - X), unless the result falls below the normal range, where the cut gives zero in any case; the
-conversion to integer is the cut. A term is below 2**(F + 2) <= 2**27 in magnitude, so sixteen fit an int32 sum; sums of such sums
-are exact in f64. Rounding toward zero clears low bits of the f64 significand, f16 rounding is one f64 addition.
+Why it equals the model. A product of two operands has at most 22 significant bits, so its f32 (for widely spread
+exponents: f64) product is exact; so is scaling by 2**(F - X), unless the result falls below the normal range, where
+the cut gives zero in any case; the conversion to integer is the cut. A term is below 2**(F + 2) <= 2**27 in magnitude,
+so sixteen fit an int32 sum; sums of such sums are exact in f64. Rounding toward zero clears low bits of the f64
+significand, f16 rounding is one f64 addition.
 
 What it does not handle is reported row by row: NaN or Inf in c, and f32 results below the normal range.
 """
@@ -12,12 +13,12 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from interp.tensorcore.operands import NOTHING
 from interp.runtime.vector import DOUBLES, F32, F64, FLOATS, I1, I32, I64, INTS, Lanes, Value, define, loop
+from interp.tensorcore.operands import NOTHING
 
 CHUNK = 16  # terms that fit an int32 sum
 UNROLL = 4  # blocks are multiples of four products
-ROWS = 4
+ROWS = 2  # rows at once; four are no faster and take twice as long to compile
 
 
 def _c64(value: int) -> Value:
@@ -66,7 +67,8 @@ def split_accumulator(v: Lanes, word: Value, half: bool) -> tuple[Value, Value, 
 
 
 def round_f32(v: Lanes, total: Value, exponent: Value, keep: Value) -> tuple[Value, Value]:
-    """(words, mask of results below the normal range) of total * 2**exponent toward zero; `keep` masks the f64's fraction."""
+    """(words, mask of results below the normal range) of total * 2**exponent toward zero; `keep` masks the f64's
+    fraction."""
     b = v.b
     cut = v.doubles(b.and_(v.long_bits(total), keep))
     bits = v.bits(b.fptrunc(cut, FLOATS))  # exact: at most 24 bits
@@ -100,8 +102,8 @@ def round_f16(v: Lanes, total: Value, exponent: Value) -> Value:
 def kernel(module: ir.Module, half: bool, wide: bool) -> ir.Function:
     """i64 (out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction).
 
-    Writes every row that it can do and returns a bit for each of the others. half: c and out are f16. wide: products in f64.
-    """
+    Writes every row that it can do and returns a bit for each of the others. half: c and out are f16. wide: products
+    in f64."""
     name = f"gpuemu.tensorcore.kernel.{'f16' if half else 'f32'}.{'wide' if wide else 'moderate'}"
     function, new = define(module, name, I64, [I64] * 11)
     if not new:

@@ -1,11 +1,13 @@
-"""Which arithmetic a tensor-core instruction has on each architecture: numbers for the model, and the function that does it.
+"""Which arithmetic a tensor-core instruction has on each architecture: numbers for the model, and the function that
+does it.
 
-The five numbers of `model.py` (block length L, fraction bits F, exponent floor e0, result fraction bits; result rounding follows from the
-result type) by architecture, unit and type. Evidence: `hw` compared with hardware results (V100, A100, A2, Ada, L40S, H100, H200, B200),
-`mmasim` as MMA-Sim 2.1.1 has it (arXiv 2511.10909), `guess` taken over from the nearest relative.
+The five numbers of `model.py` (block length L, fraction bits F, exponent floor e0, result fraction bits; result
+rounding follows from the result type) by architecture, unit and type. Evidence: `hw` compared with hardware results
+(V100, A100, A2, Ada, L40S, H100, H200, B200), `mmasim` as MMA-Sim 2.1.1 has it (arXiv 2511.10909), `guess` taken over
+from the nearest relative.
 
-Sources: MMA-Sim; Khattak and Mikaitis (arXiv 2512.07004) and their hardware result files; SASS for what the compiler expands.
-"""
+Sources: MMA-Sim; Khattak and Mikaitis (arXiv 2512.07004) and their hardware result files; SASS for what the compiler
+expands."""
 
 from __future__ import annotations
 
@@ -30,9 +32,8 @@ class Arithmetic:
 class Plan:
     """How an `mma.sync` is executed: `function(out, a, b, c, *arguments)`, all integers.
 
-    function: "mma" (`fast.mma`), "mma_fp8_expanded", "mma_f64" (`expanded`) or "mma_s8" (`integers`). registers: 32-bit registers of a, b,
-    c (f64: 64-bit ones).
-    """
+    function: "mma" (`fast.mma`), "mma_fp8_expanded", "mma_f64" (`expanded`) or "mma_s8" (`integers`). registers:
+    32-bit registers of a, b, c (f64: 64-bit ones)."""
 
     function: str
     arguments: tuple[int, ...]
@@ -42,7 +43,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What an architecture's tensor core has in common: bytes of one operand row in a block, F, input types of `mma.sync`."""
+    """What an architecture's tensor core has in common: bytes of one operand row in a block, F, input types of
+    `mma.sync`."""
 
     name: str
     row_bytes: int
@@ -78,7 +80,8 @@ EXPANDED_FP8 = frozenset({90, 100, 103})
 
 
 def arithmetic(sm: int, kind: str, result: str, *, unit: str = "mma") -> Arithmetic:
-    """The numbers for an input type (f16, bf16, tf32, e4m3, e5m2) and result type (f32, f16) on a unit (mma, wgmma, tcgen05).
+    """The numbers for an input type (f16, bf16, tf32, e4m3, e5m2) and result type (f32, f16) on a unit (mma, wgmma,
+    tcgen05).
 
     Raises Unsupported for what an architecture does not have. FP8 `mma.sync` on EXPANDED_FP8 has none: see `plan`.
     """
@@ -113,6 +116,7 @@ def plan(sm: int, shape: str, a: str, b: str, result: str, *, satfinite: bool = 
     if not shape.startswith("m16n8k"):
         raise Unsupported(f"{what} is not modelled", help="modelled shapes: m16n8k*, and m8n8k4 of f64")
     k = int(shape.removeprefix("m16n8k"))
+    arguments: tuple[int, ...]
     if a == b == result == "f64" and sm >= 90 and k in (4, 8, 16):
         return Plan("mma_f64", (16, k), (k // 2, k // 4, 4), "ptx")
     if a in ("s8", "u8") and b in ("s8", "u8") and result == "s32" and sm >= (75 if k == 16 else 80) and k in (16, 32):

@@ -59,9 +59,9 @@ def _small_floats() -> None:
     for kind, convert in (("f16", s.f32_to_f16), ("bf16", s.f32_to_bf16)):
         for name, mode in (("rn", RN), ("rz", RZ)):
             CASES[f"cvt.{name}.{kind}x2.f32"] = lambda a, b, f=convert, m=mode: int(f(b, m)) | int(f(a, m)) << 16
-        CASES[f"cvt.rn.relu.{kind}x2.f32"] = lambda a, b, f=convert: int(s.relu_half(f(b, RN))) | int(
-            s.relu_half(f(a, RN))
-        ) << 16
+        CASES[f"cvt.rn.relu.{kind}x2.f32"] = lambda a, b, f=convert: (
+            int(s.relu_half(f(b, RN))) | int(s.relu_half(f(a, RN))) << 16
+        )
     CASES["cvt.rn.sat.f16.f32"] = lambda a: int(s.sat_f16(s.f32_to_f16(a, RN)))
     CASES["cvt.rn.relu.tf32.f32"] = lambda a: int(s.relu_f32(s.f32_to_tf32(a, RN)))
     CASES["cvt.sat.f32.f32"] = lambda a: int(s.sat_f32(a))
@@ -73,15 +73,16 @@ def _small_floats() -> None:
         CASES[f"cvt.rn.satfinite.{kind}x2.f16x2"] = lambda a, f=from_half: (
             int(f(np.uint16(a & 0xFFFF))) | int(f(np.uint16(a >> 16))) << 8
         )
-        CASES[f"cvt.rn.f16x2.{kind}x2"] = lambda a, f=to_half: int(f(np.uint8(a & 0xFF))) | int(
-            f(np.uint8(a >> 8 & 0xFF))
-        ) << 16
-    CASES["cvt.rn.satfinite.relu.e4m3x2.f32"] = lambda a, b: int(s.relu_fp8(s.f32_to_e4m3(b))) | int(
-        s.relu_fp8(s.f32_to_e4m3(a))
-    ) << 8
-    CASES["cvt.rn.relu.f16x2.e4m3x2"] = lambda a: int(s.relu_half(s.e4m3_to_f16(np.uint8(a & 0xFF)))) | int(
-        s.relu_half(s.e4m3_to_f16(np.uint8(a >> 8 & 0xFF)))
-    ) << 16
+        CASES[f"cvt.rn.f16x2.{kind}x2"] = lambda a, f=to_half: (
+            int(f(np.uint8(a & 0xFF))) | int(f(np.uint8(a >> 8 & 0xFF))) << 16
+        )
+    CASES["cvt.rn.satfinite.relu.e4m3x2.f32"] = lambda a, b: (
+        int(s.relu_fp8(s.f32_to_e4m3(b))) | int(s.relu_fp8(s.f32_to_e4m3(a))) << 8
+    )
+    CASES["cvt.rn.relu.f16x2.e4m3x2"] = lambda a: (
+        int(s.relu_half(s.e4m3_to_f16(np.uint8(a & 0xFF))))
+        | int(s.relu_half(s.e4m3_to_f16(np.uint8(a >> 8 & 0xFF)))) << 16
+    )
     CASES["cvt.f32.f16"] = lambda a: int(s.f16_to_f32(lower_half(a)))
     CASES["cvt.f32.bf16"] = lambda a: int(s.bf16_to_f32(lower_half(a)))
 
@@ -188,9 +189,7 @@ def _directed() -> None:
     CASES["add.rn.f64"] = lambda a, b, c, e: int(d.f64_add_directed(wide(a, b), wide(c, e), RN))
     CASES["mul.rn.f64"] = lambda a, b, c, e: int(d.f64_mul_directed(wide(a, b), wide(c, e), RN))
     for name, mode in (("rn", RN), ("rz", RZ)):
-        EDGES[f"add.{name}.f64#nan"] = lambda a, b, c, e, *_, m=mode: int(
-            d.f64_add_directed(wide(a, b), wide(c, e), m)
-        )
+        EDGES[f"add.{name}.f64#nan"] = lambda a, b, c, e, *_, m=mode: int(d.f64_add_directed(wide(a, b), wide(c, e), m))
     EDGES["mul.rn.f64#nan"] = lambda a, b, c, e, *_: int(d.f64_mul_directed(wide(a, b), wide(c, e), RN))
 
 

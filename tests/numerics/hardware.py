@@ -42,7 +42,8 @@ def edge_lanes(name: str) -> tuple[Words, Words]:
 
 
 def edge_results(name: str) -> int:
-    """Result words of an edge case: by the destination type, or by the accumulator registers of a matrix instruction."""
+    """Result words of an edge case: by the destination type, or by the accumulator registers of a matrix
+    instruction."""
     parts = name.split("#")[0].split(".")
     if parts[0] == "mma":
         if parts[1] == "f64":

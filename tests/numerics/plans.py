@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from interp.runtime.raw import native
 from interp.tensorcore import expanded, fast, integers
 from interp.tensorcore.table import Plan
 
@@ -21,14 +20,10 @@ FUNCTIONS: dict[str, Callable[..., None]] = {
 }
 
 
-@native
-def mma_by_model(
-    out: int, a: int, b: int, c: int, groups: int, kind_a: int, kind_b: int,
-    block: int, fraction: int, floor: int, out_kind: int, out_fraction: int,
-) -> None:  # fmt: skip
+def mma_by_model(out: int, a: int, b: int, c: int, *arguments: int) -> None:
     """`fast.mma`, every row through the model."""
     for row in range(16):
-        fast.row_by_model(out, a, b, c, row, groups, kind_a, kind_b, block, fraction, floor, out_kind, out_fraction)
+        fast.row_by_model(out, a, b, c, row, *arguments)
 
 
 def run(function: Callable[..., None], plan: Plan, a: Registers, b: Registers, c: Registers) -> Registers:

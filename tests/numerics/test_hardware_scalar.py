@@ -1,4 +1,5 @@
-"""Scalar functions against what an H200 answered: the stored subset always, all 4,096 lanes of each case where the full files are."""
+"""Scalar functions against what an H200 answered: the stored subset always, all 4,096 lanes of each case where the
+full files are."""
 
 from __future__ import annotations
 

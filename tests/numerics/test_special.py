@@ -1,4 +1,5 @@
-"""The special functions: vector code equals scalar code, compiled code equals plain Python, exact values, and the full model at hand."""
+"""The special functions: vector code equals scalar code, compiled code equals plain Python, exact values, and the full
+model at hand."""
 
 from __future__ import annotations
 
@@ -20,12 +21,16 @@ def arguments(count: int) -> np.ndarray:
     """f32 words: every sign and exponent, moderate numbers, edges."""
     rng = np.random.default_rng(11)
     anywhere = rng.integers(0, 2**32, count, dtype=np.uint32)
-    moderate = (rng.integers(0, 2**23, count) | rng.integers(117, 135, count) << 23 | rng.integers(0, 2, count) << 31).astype(np.uint32)
+    moderate = (
+        rng.integers(0, 2**23, count) | rng.integers(117, 135, count) << 23 | rng.integers(0, 2, count) << 31
+    ).astype(np.uint32)
     edges = np.array(EDGES + [x | 0x80000000 for x in EDGES], np.uint32)
     return np.resize(np.concatenate([edges, anywhere, moderate]), 2 * count + 64)
 
 
-@pytest.mark.parametrize("name", [name for name in lanes.WARP if "ftz.f32" not in name or "sin" not in name and "cos" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in lanes.WARP if "ftz.f32" not in name or "sin" not in name and "cos" not in name]
+)
 def test_vector_code_equals_scalar_code(name: str) -> None:
     scalar, warp = approx.PTX[name], lanes.WARP[name]
 

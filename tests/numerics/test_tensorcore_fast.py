@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -43,8 +45,9 @@ def _plans() -> list[tuple[int, str, str, str, Plan]]:
 PLANS = _plans()
 
 
-def words(rng: np.random.Generator, kind: str, count: tuple[int, ...], style: str) -> np.ndarray:
-    """Operand words of a kind: `bits` anything, `close` exponents near one, `tiny` near the smallest, `special` values mixed in."""
+def words(rng: np.random.Generator, kind: str, count: tuple[int, ...], style: str) -> Any:
+    """Operand words of a kind: `bits` anything, `close` exponents near one, `tiny` near the smallest, `special` values
+    mixed in."""
     width, fraction = KINDS[kind]
     dtype = np.dtype(f"uint{width}")
     drawn = rng.integers(0, 2**width, count, dtype=np.uint64)
@@ -92,7 +95,7 @@ def test_fast_equals_model_on_drawn_exponents(data: st.DataObject) -> None:
     field = (1 << (width - 1 - fraction)) - 1
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
 
-    def window(kind_width: int, kind_fraction: int, top: int, shape: tuple[int, ...]) -> np.ndarray:
+    def window(kind_width: int, kind_fraction: int, top: int, shape: tuple[int, ...]) -> Any:
         low = data.draw(st.integers(0, top - 1))
         high = min(top - 1, low + data.draw(st.sampled_from([0, 1, 4, 30, 255])))
         exponent = rng.integers(low, high + 1, shape).astype(np.uint64)
@@ -106,7 +109,9 @@ def test_fast_equals_model_on_drawn_exponents(data: st.DataObject) -> None:
     a = window(width, fraction, field, (2, how.registers[0], 32 * per)).view(np.uint32)
     b = window(width, fraction, field, (2, how.registers[1], 32 * per)).view(np.uint32)
     c = (
-        window(16, 10, 31, (2, how.registers[2], 64)) if result == "f16" else window(32, 23, 255, (2, how.registers[2], 32))
+        window(16, 10, 31, (2, how.registers[2], 64))
+        if result == "f16"
+        else window(32, 23, 255, (2, how.registers[2], 32))
     ).view(np.uint32)
     np.testing.assert_array_equal(run(fast.mma, how, a, b, c), run(mma_by_model, how, a, b, c))
 
@@ -135,18 +140,26 @@ def test_tiles_are_single_instructions_side_by_side() -> None:
 
 @pytest.mark.parametrize(("sm", "expected"), [(80, 0), (90, 1)])
 def test_architectures_keep_different_bits(sm: int, expected: int) -> None:
-    """A term of 2**-25 beside 1: cut away with F = 24, kept with F = 25, where four such terms make one place of the result."""
+    """A term of 2**-25 beside 1: cut away with F = 24, kept with F = 25, where four such terms make one place of the
+    result."""
     how = plan(sm, "m16n8k8", "f16", "f16", "f32")
     a, b, c = (np.zeros((16, 8), np.float16), np.zeros((8, 8), np.float16), np.zeros((16, 8), np.uint32))
     a[:, 0], b[0] = 1, 1
     a[:, 1:5], b[1:5] = 2.0**-12, 2.0**-13
-    registers = (fragments.to_registers("a", a.view(np.uint16)), fragments.to_registers("b", b.view(np.uint16)), fragments.to_registers("c", c))
+    registers = (
+        fragments.to_registers("a", a.view(np.uint16)),
+        fragments.to_registers("b", b.view(np.uint16)),
+        fragments.to_registers("c", c),
+    )
     out = run(fast.mma, how, *(r[None] for r in registers))
     words_out = fragments.from_registers(out[0], np.uint32)
     assert np.all(words_out == 0x3F800000 + expected)
 
 
-@pytest.mark.parametrize(("operand", "k", "bits"), [("a", 16, 16), ("b", 32, 8), ("c", 0, 32), ("c", 0, 16), ("a", 4, 32), ("a", 16, 64), ("b", 4, 64)])
+@pytest.mark.parametrize(
+    ("operand", "k", "bits"),
+    [("a", 16, 16), ("b", 32, 8), ("c", 0, 32), ("c", 0, 16), ("a", 4, 32), ("a", 16, 64), ("b", 4, 64)],
+)
 def test_fragments_cover_the_matrix_once(operand: str, k: int, bits: int) -> None:
     where = fragments.positions(operand, k, bits).reshape(-1, 2)
     shape = {"a": (16, k), "b": (k, 8), "c": (16, 8)}[operand]

@@ -1,8 +1,10 @@
-"""Matrix instructions against what an H200 answered: `mma.sync` of every type and shape, and wgmma through the model."""
+"""Matrix instructions against what an H200 answered: `mma.sync` of every type and shape, and wgmma through the
+model."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,6 +43,8 @@ def test_mma_as_the_hardware(name: str) -> None:
 
 @pytest.mark.parametrize("name", EDGES)
 def test_edge_mma_as_the_hardware(name: str) -> None:
+    inputs: Any
+    results: Any
     inputs, results = hardware.edge_lanes(name)
     how = hopper_plan(name)
     if how.function == "mma_f64":

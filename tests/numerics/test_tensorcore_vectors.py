@@ -6,6 +6,7 @@ Data: north-numerical-computing/MATLAB-tensor-core (BSD-2-Clause), not part of t
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,21 @@ def batch(
     """One dot product a row: words of c and d are uint32."""
     for i in range(rows):
         at = i * k * size
-        word = dot(a + at, b + at, size, size, k, kind, kind, load_u32(c + 4 * i), out_kind, block, fraction, floor, out_fraction)
+        word = dot(
+            a + at,
+            b + at,
+            size,
+            size,
+            k,
+            kind,
+            kind,
+            load_u32(c + 4 * i),
+            out_kind,
+            block,
+            fraction,
+            floor,
+            out_fraction,
+        )
         store_u32(d + 4 * i, word)
 
 
@@ -57,11 +72,11 @@ def expanded(a: np.ndarray, b: np.ndarray, c: np.ndarray, kind: str, result: str
 
 
 @native
-def _add_f32(x, y):  # type: ignore[no-untyped-def]
+def _add_f32(x: Any, y: Any) -> Any:
     return f32_add(x, y)
 
 
-def add_words(add, x, y):  # type: ignore[no-untyped-def]
+def add_words(add: Any, x: Any, y: Any) -> Any:
     return _add_f32(x, y) if add is f32_add else add(x, y)
 
 
