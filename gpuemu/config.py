@@ -9,7 +9,7 @@
     dtypes = ["float16"]
     distributions = ["regular", "boundary", "adversarial"]
     parallel = 2
-    timeout = 120.0                # seconds for one case
+    timeout = 300.0                # seconds for one case
     replays = ".gpuemu/replays"
     expect = "expected.toml"
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
 @click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this dtype; may be repeated.")
 @click.option("--distribution", "distributions", multiple=True, metavar="NAME", help="Only this; may be repeated.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one case.  [default: 120]")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one case.  [default: 300]")
 @click.option("--expect", type=click.Path(), metavar="FILE", help="Exit 0 only if the findings are those of FILE.")
 def ci(
     paths: tuple[str, ...],

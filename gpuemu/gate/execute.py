@@ -11,6 +11,7 @@ judges nothing.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import traceback
 from collections.abc import Mapping
@@ -227,5 +228,7 @@ def one_line(text: str) -> str:
 
 
 def make_runner(settings: Settings) -> CaseRunner:
-    """What a worker process calls once."""
+    """What a worker process calls once; loads the engine, so that the first case does not wait for it."""
+    with contextlib.suppress(ImportError):
+        import gpuemu.triton_run  # noqa: F401
     return CaseRunner(settings)

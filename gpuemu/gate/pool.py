@@ -5,7 +5,9 @@ a case that exceeds the time limit is killed with its worker, a worker that dies
 become 'unchecked' results; a fresh worker replaces it. Cases that share a compiled kernel (same op, sizes, dtype,
 target, option) go to the same worker one after the other, so each kernel is compiled once.
 
-Results arrive in completion order; the caller sorts by index. Nothing in a case depends on which worker ran it.
+The first case runs alone: it compiles the engine's runtime into the disk cache where that is empty, once and not once
+a worker. Results arrive in completion order; the caller sorts by index. Nothing in a case depends on which worker ran
+it. Time starts to count for a case when its worker is ready, so a slow start is not a slow case.
 
 A worker's standard output is joined to standard error, so that a print in a user's launcher cannot break a report. The
 numerical libraries of a worker get one thread each: parallelism is by case.
@@ -30,6 +32,10 @@ from gpuemu.gate.results import CaseResult
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
+START_SECONDS = 300.0
+"""How long a worker may take to start, on a busy machine, before its first case counts as timed out."""
+_READY = "ready"
+
 Work = Callable[[Case], CaseResult]
 
 
@@ -39,7 +45,12 @@ class _Worker:
     pipe: Connection
     case: Case | None = None
     started: float = 0.0
+    ready: bool = False
     group: deque[Case] | None = None
+
+    def limit(self, timeout: float) -> float:
+        """Seconds from `started` after which the worker is ended."""
+        return timeout if self.ready else timeout + START_SECONDS
 
 
 def run_cases(
@@ -59,10 +70,10 @@ def run_cases(
     try:
         for _ in range(min(parallel, len(waiting))):
             workers.append(_start(make_work, arguments))
-        for worker in workers:
-            _feed(worker, waiting)
+        if workers:
+            _feed(workers[0], waiting)
         while busy := [w for w in workers if w.case is not None]:
-            soonest = min(w.started for w in busy) + timeout - time.monotonic()
+            soonest = min(w.started + w.limit(timeout) for w in busy) - time.monotonic()
             ready = set(wait([w.pipe for w in busy], timeout=max(soonest, 0.01)))
             for worker in busy:
                 result = _collect(worker, worker.pipe in ready, timeout)
@@ -70,11 +81,14 @@ def run_cases(
                     continue
                 worker.case = None
                 yield result
+                for idle in workers:
+                    if idle.case is None and idle is not worker:
+                        _feed(idle, waiting)
                 if not worker.process.is_alive() and (worker.group or waiting):
                     group = worker.group
                     worker.pipe.close()
                     fresh = _start(make_work, arguments)
-                    worker.process, worker.pipe, worker.group = fresh.process, fresh.pipe, group
+                    worker.process, worker.pipe, worker.ready, worker.group = fresh.process, fresh.pipe, False, group
                 _feed(worker, waiting)
     finally:
         for worker in workers:
@@ -120,9 +134,12 @@ def _collect(worker: _Worker, ready: bool, timeout: float) -> CaseResult | None:
             return CaseResult(
                 case=worker.case, verdict="unchecked", reason=f"crash: the worker process died ({how})", seconds=seconds
             )
+        if result == _READY:
+            worker.ready, worker.started = True, time.monotonic()
+            return None
         assert isinstance(result, CaseResult)
         return result
-    if seconds < timeout:
+    if seconds < worker.limit(timeout):
         return None
     worker.process.kill()
     worker.process.join()
@@ -161,6 +178,7 @@ def _worker_main(pipe: Connection, make_work: Callable[..., Work], arguments: tu
         def work(case: Case) -> CaseResult:
             return CaseResult(case=case, verdict="unchecked", reason=reason)
 
+    pipe.send(_READY)
     while True:
         try:
             case = pipe.recv()

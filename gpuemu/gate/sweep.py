@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     distributions: tuple[str, ...] = DISTRIBUTIONS
     quick: bool = False
     parallel: int = 1
-    timeout: float = 120.0
+    timeout: float = 300.0
     replays: str | None = ".gpuemu/replays"
     root: str | None = None
 
