@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.worker import pin_to_one_core, start
+from benchmarks.worker import start
 
 
 def measure_here() -> dict[str, float]:
