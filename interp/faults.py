@@ -124,12 +124,13 @@ class Scene:
 
     def _waiting(self) -> tuple[list[str], ir.Inst | None]:
         texts, first = [], None
+        awaited = dict(self.recipe.waits)
         for w, (status, arrays) in enumerate(self._warps()):
             if status not in (L.STATUS_BARRIER, L.STATUS_STUCK):
                 continue
             for r in np.flatnonzero(arrays[1]):
                 lanes, barrier = int(arrays[1, r]), int(arrays[2, r].astype(np.int32))
-                inst = self._before(int(r)) if barrier >= 0 else self.sites[self.recipe.regions[r][0]]
+                inst = self.sites[awaited[int(r)]]
                 place = _place(inst)
                 what = f"at barrier {barrier}" if barrier >= 0 else "for other lanes of its member mask"
                 texts.append(f"warp {w} ({lanes.bit_count()} lanes) waits {what}, {place}")
@@ -145,11 +146,6 @@ class Scene:
                 inst = self.sites[self.recipe.regions[r][0]]
                 out.append((inst, f"warp {w} runs at {_place(inst)}"))
         return out
-
-    def _before(self, region: int) -> ir.Inst:
-        """The barrier after which `region` resumes: the instruction in front of its first."""
-        members = self.recipe.regions[region]
-        return self.sites[max(members[0] - 1, 0)] if members else self.sites[-1]
 
 
 def _finding(

@@ -33,7 +33,7 @@ class Recipe(msgspec.Struct, frozen=True):
     zeroed: tuple[tuple[int, int], ...]  # (offset, bytes) of slots that are read before they are written
     symbols: tuple[str, ...]
     uses_async: bool
-    waits: tuple[tuple[int, int], ...]  # (region, site) where lanes may be parked
+    waits: tuple[tuple[int, int], ...]  # (region in which parked lanes resume, site of what they wait at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ def _build(kernel: ir.Kernel, symbols: Mapping[str, int], options: Options, cpu:
         zeroed=tuple((plan.slots[r], plan.slot_bytes(r)) for r in sorted(entry_live)),
         symbols=emitted.symbols,
         uses_async=any(s.startswith("async_") for s in emitted.symbols),
-        waits=tuple((r, members[0]) for r, members in enumerate(regions) if members),
+        waits=plan.awaited,
     )
     return recipe, compile_object(emitted.text, cpu)
+

@@ -7,8 +7,12 @@ State lives in the warp frame: `pending[region]`, the lanes that want to run a r
 
 Lanes are scheduled by thread frontiers: of all regions with pending lanes, the lowest in reverse postorder runs next, so
 lanes that took different paths meet again early. As long as all lanes are together, transfers are plain jumps. A back edge
-burns fuel; when it is gone the warp yields and the next search starts behind the region it was in (`CURSOR`), because
-lowest-first alone would starve a lane that holds a lock others spin on.
+burns fuel; when it is gone the warp yields and the next search starts behind the region it was in (`CURSOR`).
+
+Lowest-first alone would starve a lane that holds a lock others spin on. So a *polling* edge (see `interp.engine.plan`) taken
+PATIENCE times while other lanes wait makes the next TURNS searches start behind it, and after POLLS of them the warp yields.
+
+A `.sync` instruction runs once for each member mask among the lanes that have come to it, when all live lanes of that mask have.
 """
 
 from __future__ import annotations
@@ -20,6 +24,12 @@ from ptx import ir
 from ptx.isa import Effect
 
 _PENDING = WARP_WORDS * 8
+PATIENCE = 100
+"""Turns of a polling loop before other lanes of the warp go first: an early one costs reconvergence, a late one time."""
+TURNS = 64
+"""Searches in which they do: a critical section is seldom more regions long."""
+POLLS = 10_000
+"""Turns of a polling loop before other warps run."""
 
 
 def emit_dispatcher(plan: Plan, counters: bool, externs: dict[str, str]) -> str:
@@ -36,6 +46,7 @@ class _Dispatcher:
         self.lines: list[str] = []
         self.count = 0
         self.any_waits = any(r.waits for r in plan.regions)
+        self.fair = plan.diverges and bool(plan.polling)
 
     # ---------------------------------------------------------------- text
     def value(self, text: str) -> str:
@@ -82,6 +93,11 @@ class _Dispatcher:
         self.put("%waiting.v = alloca i32, align 4")
         self.put("%i.v = alloca i64, align 8")
         self.put("%first.v = alloca i64, align 8")
+        self.put("%todo.v = alloca i32, align 4")
+        for name, start in (("base", 0), ("turns", 0), ("patience", PATIENCE), ("polls", POLLS)):
+            if self.plan.polling:
+                self.put(f"%{name}.v = alloca i64, align 8")
+                self.put(f"store i64 {start}, ptr %{name}.v, align 8")
         self._entry()
         self._search()
         for index, region in enumerate(self.plan.regions):
@@ -113,7 +129,7 @@ class _Dispatcher:
         none = self.value(f"icmp eq i32 {waiting}, 0")
         first = self.value("load i64, ptr %first.v, align 8")
         self.put(f"store i64 {first}, ptr %i.v, align 8")
-        self.put("store i64 0, ptr %first.v, align 8")
+        self.put(f"store i64 {self._next_start() if self.fair else 0}, ptr %first.v, align 8")
         self.put(f"br i1 {none}, label %idle, label %look")
         self.label("look")
         i = self.value("load i64, ptr %i.v, align 8")
@@ -133,6 +149,15 @@ class _Dispatcher:
         cases = " ".join(f"i64 {i}, label %region{i}" for i in range(self.n))
         self.put(f"switch i64 {here}, label %idle [ {cases} ]")
         self._idle()
+
+    def _next_start(self) -> str:
+        """Where the search after this one starts: behind a polling loop while its lanes give way, else at 0."""
+        turns = self.value("load i64, ptr %turns.v, align 8")
+        some = self.value(f"icmp sgt i64 {turns}, 0")
+        less = self.value(f"sub i64 {turns}, 1")
+        self.put(f"store i64 {self.value(f'select i1 {some}, i64 {less}, i64 0')}, ptr %turns.v, align 8")
+        base = self.value("load i64, ptr %base.v, align 8")
+        return self.value(f"select i1 {some}, i64 {base}, i64 0")
 
     def _idle(self) -> None:
         """Nothing pending: all lanes have ended, or wait at a barrier, or for lanes that never come."""
@@ -183,39 +208,63 @@ class _Dispatcher:
         self._transfer(index, region, mask, result)
 
     def _gather(self, index: int, region: Region) -> None:
-        """Wait until every live lane of the member mask has arrived at this region."""
+        """Wait until every live lane of a member mask has arrived at this region."""
         parked = self.mask_at(1, str(index))
         self.or_into(parked, self.value("load i32, ptr %mask.v, align 4"))
         here = self.value(f"load i32, ptr {parked}, align 4")
         self.put(f"store i32 -1, ptr {self.mask_at(2, str(index))}, align 4")
         live = self.value(f"load i64, ptr {self.field('%warp', WARP['LIVE'])}, align 8")
-        wanted = self.value(f"trunc i64 {live} to i32")
-        members = self._members(region, here)
-        if members is not None:
-            wanted = self.value(f"and i32 {wanted}, {members}")
         away = self.value(f"xor i32 {here}, -1")
-        missing = self.value(f"and i32 {wanted}, {away}")
-        complete = self.value(f"icmp eq i32 {missing}, 0")
+        absent = self.value(f"and i32 {self.value(f'trunc i64 {live} to i32')}, {away}")
         go = self.fresh("together")
+        members = self._members(region)
+        if not isinstance(members, int):
+            self._gather_groups(index, members, parked, here, absent, go)
+            return
+        missing = self.value(f"and i32 {absent}, {members}")
+        complete = self.value(f"icmp eq i32 {missing}, 0")
         self.put(f"br i1 {complete}, label %{go}, label %search")
         self.label(go)
         self.put(f"store i32 0, ptr {parked}, align 4")
         self.put(f"store i32 {here}, ptr %mask.v, align 4")
 
-    def _members(self, region: Region, here: str) -> str | None:
-        """The member mask of the region's first instruction: the first arrived lane's, or None for all lanes."""
+    def _gather_groups(self, index: int, members: str, parked: str, here: str, absent: str, go: str) -> None:
+        """The first group of lanes with one member mask that is complete goes on; the rest is looked at again."""
+        group, next_ = self.fresh("group"), self.fresh("next")
+        self.put(f"store i32 {here}, ptr %todo.v, align 4")
+        self.put(f"br label %{group}")
+        self.label(group)
+        todo = self.value("load i32, ptr %todo.v, align 4")
+        lane = self.value(f"call i32 @llvm.cttz.i32(i32 {todo}, i1 true)")
+        mask = self.value(f"load i32, ptr {self.value(f'getelementptr i32, ptr {members}, i32 {lane}')}, align 4")
+        missing = self.value(f"and i32 {absent}, {mask}")
+        complete = self.value(f"icmp eq i32 {missing}, 0")
+        # the lane itself belongs to the group even if its mask does not say so: the instruction reports that
+        named = self.value(f"or i32 {mask}, {self.value(f'shl i32 1, {lane}')}")
+        self.put(f"br i1 {complete}, label %{go}, label %{next_}")
+        self.label(next_)
+        left = self.value(f"and i32 {todo}, {self.value(f'xor i32 {named}, -1')}")
+        self.put(f"store i32 {left}, ptr %todo.v, align 4")
+        self.put(f"br i1 {self.value(f'icmp eq i32 {left}, 0')}, label %search, label %{group}")
+        self.label(go)
+        run = self.value(f"and i32 {here}, {named}")
+        rest = self.value(f"xor i32 {here}, {run}")
+        self.put(f"store i32 0, ptr {parked}, align 4")
+        self.or_into(self.mask_at(0, str(index)), rest)
+        self.or_into("%waiting.v", rest)
+        self.put(f"store i32 {run}, ptr %mask.v, align 4")
+
+    def _members(self, region: Region) -> int | str:
+        """The member mask of the region's first instruction (-1: all lanes), or the address of the lanes' own masks."""
         step = region.steps[0]
         for spec, operand in step.form.bind(step.inst):
             if spec.name != "members":
                 continue
             if isinstance(operand, ir.Imm):
-                return str(operand.value)
+                return ((operand.value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
             if isinstance(operand, ir.Reg) and operand.name in self.plan.slots:
-                lane = self.value(f"call i32 @llvm.cttz.i32(i32 {here}, i1 true)")
-                base = self.value(f"getelementptr i8, ptr %warp, i64 {self.plan.slots[operand.name]}")
-                at = self.value(f"getelementptr i32, ptr {base}, i32 {lane}")
-                return self.value(f"load i32, ptr {at}, align 4")
-        return None
+                return self.value(f"getelementptr i8, ptr %warp, i64 {self.plan.slots[operand.name]}")
+        return -1
 
     def _transfer(self, index: int, region: Region, mask: str, result: str) -> None:
         end = region.end
@@ -265,12 +314,12 @@ class _Dispatcher:
             self.or_into(self.mask_at(0, str(region.targets[0])), taken)
             self.or_into("%waiting.v", mask)
             if any((index, t) in self.plan.back_edges for t in region.targets):
-                self._burn(index)
+                self._burn(index, any((index, t) in self.plan.polling for t in region.targets))
             self.put("br label %search")
 
     def _go(self, index: int, target: int, mask: str) -> None:
         """All lanes of `mask` continue at a region."""
-        back = (index, target) in self.plan.back_edges
+        back, polling = (index, target) in self.plan.back_edges, (index, target) in self.plan.polling
         if self.plan.diverges or back:
             yield_, direct = self.fresh("queue"), self.fresh("direct")
             waiting = self.value("load i32, ptr %waiting.v, align 4")
@@ -279,29 +328,47 @@ class _Dispatcher:
                 fuel = self.value(f"load i64, ptr {self.field('%ctx', CTX['FUEL'])}, align 8")
                 left = self.value(f"icmp sgt i64 {fuel}, 0")
                 together = self.value(f"and i1 {together}, {left}")
+            if polling:
+                polls = self.value("load i64, ptr %polls.v, align 8")
+                together = self.value(f"and i1 {together}, {self.value(f'icmp sgt i64 {polls}, 0')}")
             self.put(f"br i1 {together}, label %{direct}, label %{yield_}")
             self.label(yield_)
             self.or_into(self.mask_at(0, str(target)), mask)
             self.or_into("%waiting.v", mask)
             if back:
-                self._burn(index)
+                self._burn(index, polling)
             self.put("br label %search")
             self.label(direct)
             if back:
                 self.bump(self.field("%ctx", CTX["FUEL"]), "-1")
+            if polling:
+                self.bump("%polls.v", "-1")
         self.put(f"store i32 {mask}, ptr %mask.v, align 4")
         self.put(f"br label %region{target}")
 
-    def _burn(self, index: int) -> None:
+    def _burn(self, index: int, polling: bool) -> None:
         """One unit of fuel; without any left the warp yields, lanes are pending already."""
         left = self.bump(self.field("%ctx", CTX["FUEL"]), "-1")
         empty = self.value(f"icmp slt i64 {left}, 0")
+        if polling:
+            polls = self.bump("%polls.v", "-1")
+            empty = self.value(f"or i1 {empty}, {self.value(f'icmp slt i64 {polls}, 0')}")
         out, on = self.fresh("out"), self.fresh("on")
         self.put(f"br i1 {empty}, label %{out}, label %{on}")
         self.label(out)
         self.put(f"store i64 {index + 1}, ptr {self.field('%warp', WARP['CURSOR'])}, align 8")
         self.put("br label %fuel")
         self.label(on)
+        if not (polling and self.fair):
+            return
+        patience = self.bump("%patience.v", "-1")
+        over, fine = self.fresh("over"), self.fresh("patient")
+        self.put(f"br i1 {self.value(f'icmp slt i64 {patience}, 0')}, label %{over}, label %{fine}")
+        self.label(over)
+        for name, value in (("patience", PATIENCE), ("base", index + 1), ("first", index + 1), ("turns", TURNS)):
+            self.put(f"store i64 {value}, ptr %{name}.v, align 8")
+        self.put(f"br label %{fine}")
+        self.label(fine)
 
     def _exit(self, mask: str) -> None:
         address = self.field("%warp", WARP["LIVE"])

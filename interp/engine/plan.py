@@ -10,7 +10,10 @@ never live at the same boundary. That stays right under divergence: lanes that a
 because in kernels that may diverge every store into a slot is blended by the active mask.
 
 Whether a warp may diverge is decided once for the kernel by the uniformity analysis; when it cannot, no masks are blended
-and every branch is a plain jump.
+and every branch is a plain jump. Lanes that execute one `.sync` instruction with different member masks part there, too.
+
+A *polling* edge closes a loop in which a lane may wait for another one: it reads memory atomically, or as volatile, relaxed
+or acquire. The dispatcher is fair to other lanes there; elsewhere the order that brings lanes together counts more.
 
 Why functions of 32 instructions and not one function a kernel: compile time of one large function grows faster than its
 length (5,700 instructions: 1.9 ms each as one function, 0.34 ms as functions of 32), and a yield is simply a return.
@@ -67,7 +70,7 @@ class Region:
 class Plan:
     """`regions` in scheduling order (lowest first); `slots`: register → byte offset in the warp frame; `sites`: every
     instruction in text order; `guarded`: sites with a guard, in order (they have counters of their own); `entry_live`:
-    registers that some path reads before it writes them."""
+    registers that some path reads before it writes them; `polling`: the back edges of loops that may wait for a lane."""
 
     kernel: ir.Kernel
     regions: tuple[Region, ...]
@@ -77,8 +80,18 @@ class Plan:
     frame_bytes: int
     diverges: bool
     back_edges: frozenset[tuple[int, int]]
+    polling: frozenset[tuple[int, int]]
     guarded: tuple[int, ...]
     entry_live: frozenset[str]
+
+    @property
+    def awaited(self) -> tuple[tuple[int, int], ...]:
+        """(region in which parked lanes resume, site of the instruction that they wait at)."""
+        found = {i: r.steps[0].site for i, r in enumerate(self.regions) if r.waits}
+        for r in self.regions:
+            if r.end is not None and r.end.form.op.effect is Effect.BARRIER and r.targets:
+                found[r.targets[0]] = r.end.site
+        return tuple(sorted(found.items()))
 
     def slot_bytes(self, register: str) -> int:
         """Bytes of a register's slot."""
@@ -108,13 +121,23 @@ def make_plan(kernel: ir.Kernel, isa: Isa) -> Plan:
     slots, frame_bytes = _assign_slots(cut, cfg, live.live_in, live.live_out, offset)
     back = frozenset((rank[a], rank[b]) for a, b in cfg.back_edges)
     guarded = tuple(s.site for r in regions for s in r.steps if s.inst.guard is not None)
-    return Plan(kernel, tuple(regions), sites, slots, offset, frame_bytes, diverges, back, tuple(sorted(guarded)),
+    polls = [any(_polls(s.form) for s in r.steps) for r in regions]
+    polling = frozenset((a, b) for a, b in back if any(polls[b : a + 1]))
+    return Plan(kernel, tuple(regions), sites, slots, offset, frame_bytes, diverges, back, polling, tuple(sorted(guarded)),
                 live.live_in[cfg.order[0]])
 
 
 def _may_diverge(kernel: ir.Kernel, isa: Isa) -> bool:
     cfg = control_flow(kernel)
-    return bool(uniformity(kernel, cfg, isa.reads_writes, lambda inst, any_varies: _varies(isa, inst, any_varies)).divergent)
+    facts = uniformity(kernel, cfg, isa.reads_writes, lambda inst, any_varies: _varies(isa, inst, any_varies))
+    if facts.divergent:
+        return True
+    together = (inst for block in kernel.blocks for inst in block.insts if _needs_lanes(isa.match(inst)))
+    return any(
+        spec.name == "members" and isinstance(operand, ir.Reg) and not facts.is_uniform(operand.name)
+        for inst in together
+        for spec, operand in isa.match(inst).bind(inst)
+    )
 
 
 def _varies(isa: Isa, inst: ir.Inst, any_varies: bool) -> bool:
@@ -123,9 +146,15 @@ def _varies(isa: Isa, inst: ir.Inst, any_varies: bool) -> bool:
         return form.op.varies is Varies.ALWAYS
     if any(isinstance(o, ir.Special) and o.name.startswith(_LANE_VARYING) for o in inst.operands):
         return True
-    if form.op.effect is Effect.LOAD and ".local" in inst.mods:
-        return True
+    if form.op.effect is Effect.LOAD and form.mods.get("ss", "") in (None, "local"):
+        return True  # thread-private memory, or a generic address that may point there
     return any_varies
+
+
+def _polls(form: Form) -> bool:
+    """Whether a loop round this instruction may be waiting for another thread."""
+    effect, order = form.op.effect, form.mods.get("order")
+    return (effect is Effect.ATOMIC and "d" in form.op.writes) or (effect is Effect.LOAD and order not in (None, "weak"))
 
 
 def _is_transfer(form: Form) -> bool:
@@ -139,10 +168,15 @@ def _needs_lanes(form: Form) -> bool:
 def _cut(kernel: ir.Kernel, isa: Isa, diverges: bool) -> ir.Kernel:
     """The same kernel with blocks cut to regions."""
     blocks: list[ir.Block] = []
+    before: Form | None = None
     for block in kernel.blocks:
         labels, run = block.labels, []
         for inst in block.insts:
             form = isa.match(inst)
+            if diverges and before is not None and before.op.effect is Effect.BARRIER and _needs_lanes(form):
+                # lanes parked at the barrier resume in a region of their own: those parked for other lanes may go on earlier
+                blocks.append(ir.Block((), ()))
+            before = form
             if run and (len(run) == REGION_LENGTH or (diverges and _needs_lanes(form))):
                 blocks.append(ir.Block(labels, tuple(run)))
                 labels, run = (), []

@@ -1,8 +1,8 @@
 """The scheduler: which CTA and which warp runs next. Deterministic; the order depends on the launch alone.
 
 Warps of a CTA take turns in ascending order; each runs until it ends, waits at a barrier, or has used its slice of fuel
-(taken back edges). CTAs run one after the other as long as each comes to its end. A CTA that runs out of fuel may be waiting
-for another one: then one more CTA becomes resident and they take turns, up to as many as the device holds at once, so that
+(taken back edges). CTAs run one after the other as long as each comes to its end. A CTA of which a warp runs out of fuel, or
+whose warps together use up a slice between barriers, may be waiting for another one: then one more CTA becomes resident and they take turns, up to as many as the device holds at once, so that
 waiting for a CTA that could not be resident is a deadlock here as it is there.
 
 A launch ends early with the first fault, when all warps of a CTA wait for something that cannot happen, or when the fuel of
@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 
 from interp.runtime import layout as L
 from interp.runtime.access import get, put
+from interp.runtime.async_copy import HEADER_BYTES
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
 from interp.runtime.native import symbol
 from interp.runtime.raw import load_u32, native, store_u32, store_u64
@@ -41,7 +42,7 @@ _W_ID, _W_LIVE, _W_STATUS, _W_TID, _W_ASYNC = (8 * WARP[n] for n in ("ID", "LIVE
 _PENDING = 8 * WARP_WORDS
 _C_ASYNC, _C_ASYNC_STRIDE, _C_CTAID, _C_LINEAR, _C_LOCAL = (8 * CTX[n] for n in ("ASYNC", "ASYNC_STRIDE", "CTAID", "LINEAR", "LOCAL"))
 _C_NTHREADS, _C_NTID, _C_SHARED, _C_SHARED_SIZE, _C_WATCH_CTA = (8 * CTX[n] for n in ("NTHREADS", "NTID", "SHARED", "SHARED_SIZE", "WATCH_CTA"))
-_C_WATCH_SITE = 8 * CTX["WATCH_SITE"]
+_C_WATCH_SITE, _C_LOCAL_SIZE = 8 * CTX["WATCH_SITE"], 8 * CTX["LOCAL_SIZE"]
 _J_ASYNC_AT, _J_CTAS, _J_CTX_BYTES, _J_DONE, _J_FUEL = (8 * JOB[n] for n in ("ASYNC_AT", "CTAS", "CTX_BYTES", "DONE", "FUEL"))
 _J_FUEL_SLICE, _J_LOCAL_AT, _J_NCTAS, _J_NSLOTS, _J_NZEROED = (8 * JOB[n] for n in ("FUEL_SLICE", "LOCAL_AT", "NCTAS", "NSLOTS", "NZEROED"))
 _J_RESIDENT, _J_RUN_WARP, _J_SHARED_AT, _J_SLOT, _J_SLOTS = (8 * JOB[n] for n in ("RESIDENT", "RUN_WARP", "SHARED_AT", "SLOT", "SLOTS"))
@@ -95,6 +96,7 @@ def start_cta(job, ctx, slot, index):
         put(ctx + _C_CTAID + 8 * axis, get(get(job + _J_CTAS) + 24 * index + 8 * axis))
     put(ctx + _STATE, L.CTA_RUNNING)
     fill(get(ctx + _C_SHARED), (get(ctx + _C_SHARED_SIZE) + 7) >> 3, -1)
+    fill(get(ctx + _C_LOCAL), get(ctx + _NWARPS) * 4 * get(ctx + _C_LOCAL_SIZE), -1)
     nx, ny = get(ctx + _C_NTID), get(ctx + _C_NTID + 8)
     threads = get(ctx + _C_NTHREADS)
     regions = get(ctx + _NREGIONS)
@@ -122,7 +124,7 @@ def start_cta(job, ctx, slot, index):
         queue = get(ctx + _C_ASYNC) + w * get(ctx + _C_ASYNC_STRIDE)
         put(warp + _W_ASYNC, queue)
         if get(ctx + _C_ASYNC_STRIDE):
-            fill(queue, 16, 0)
+            fill(queue, HEADER_BYTES >> 3, 0)
 
 
 @native
@@ -156,6 +158,7 @@ def release_barriers(ctx):
 def run_cta(job, ctx):
     """Run the warps of a CTA in turn until it ends, faults, blocks for good, or has nothing but warps out of fuel."""
     function, slice_ = get(job + _J_RUN_WARP), get(job + _J_FUEL_SLICE)
+    burnt = np.int64(0)
     while True:
         ran = tired = alive = False
         for w in range(get(ctx + _NWARPS)):
@@ -169,7 +172,9 @@ def run_cta(job, ctx):
             put(ctx + _FUEL, slice_)
             status = call_warp(function, ctx, warp)
             put(warp + _W_STATUS, status)
-            left = get(job + _J_FUEL) - (slice_ - get(ctx + _FUEL))
+            used = slice_ - get(ctx + _FUEL)
+            left = get(job + _J_FUEL) - used
+            burnt += used
             put(job + _J_FUEL, left)
             if status == L.STATUS_FAULT:
                 return np.int64(L.CTA_FAULT)
@@ -180,7 +185,7 @@ def run_cta(job, ctx):
         if not alive:
             return np.int64(L.CTA_DONE)
         released = release_barriers(ctx)
-        if tired:
+        if tired or burnt > slice_:
             return np.int64(L.CTA_RUNNING)
         if not ran and not released:
             return np.int64(L.CTA_DEADLOCK)
