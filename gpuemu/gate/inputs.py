@@ -2,9 +2,10 @@
 
 Inputs are read-only views: a store into one is a finding of the engine, with its line. Their bytes come from the case's
 seed and the argument's name only. Outputs hold 0xFF in every byte before the launch (NaN in every float format), so an
-element that a kernel does not write is seen. A padded array is a view of the first
-columns of a buffer whose rows are PAD elements longer (an odd number: rows lose their vector alignment); the gap of an
-input holds values that spoil a result, the gap of an output must still be 0xFF afterwards.
+element that a kernel does not write is seen. A padded array is a view of the first columns of a buffer whose rows are
+7, 9, 11, ... elements longer (odd: rows lose their vector alignment; another number for each argument: a kernel that
+takes one's stride for another's is seen); the gap of an input holds values that spoil a result, the gap of an output
+must still be 0xFF afterwards.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def make_arguments(op: Op, case: Case) -> dict[str, Argument]:
         else:
             values = integers(given, shape, case.dims, bits)
             gap = values.dtype.type(0)
-        base = _buffer(shape, values.dtype, given.padded and case.padded)
+        base = _buffer(shape, values.dtype, _pad(given, case, len(made)))
         base[...] = gap
         view = base[..., : shape[-1]] if shape else base
         view[...] = values
@@ -81,14 +82,19 @@ def make_arguments(op: Op, case: Case) -> dict[str, Argument]:
     for name, wanted in op.outputs.items():
         dtype = dtype_name(wanted.dtype or case.dtype)
         shape = size_of(wanted, case.dims)
-        base = _buffer(shape, numpy_dtype(dtype), wanted.padded and case.padded)
+        base = _buffer(shape, numpy_dtype(dtype), _pad(wanted, case, len(made)))
         base.reshape(-1).view(np.uint8)[...] = POISON
         made[name] = Argument(name, "output", dtype, base, base[..., : shape[-1]] if shape else base, base.tobytes())
     return made
 
 
-def _buffer(shape: tuple[int, ...], dtype: np.dtype[Any], padded: bool) -> NDArray[Any]:
-    return np.zeros((*shape[:-1], shape[-1] + PAD) if padded else shape, dtype)
+def _pad(argument: Input | Output, case: Case, position: int) -> int:
+    """Elements between the rows of an argument: 0, or an odd number that no other argument of the case has."""
+    return PAD + 2 * position if argument.padded and case.padded else 0
+
+
+def _buffer(shape: tuple[int, ...], dtype: np.dtype[Any], pad: int) -> NDArray[Any]:
+    return np.zeros((*shape[:-1], shape[-1] + pad) if pad else shape, dtype)
 
 
 def reference_values(op: Op, case: Case, arguments: Mapping[str, Argument]) -> dict[str, F64]:

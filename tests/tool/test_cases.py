@@ -95,3 +95,13 @@ def test_declarations_are_collected_by_the_innermost_collector():
         with collecting() as inner:
             make_op(name="b")
     assert [o.name for o in outer] == ["copy"] and [o.name for o in inner] == ["b"]
+
+
+def test_padded_arguments_have_different_strides():
+    from gpuemu.gate.inputs import make_arguments
+
+    declared = make_op(outputs={"y": Output("M N", padded=True)})
+    case = next(c for c in enumerate_cases([declared], seed=1, targets=["sm_80"]) if c.padded)
+    made = make_arguments(declared, case)
+    strides = {a.view.strides[0] // a.view.itemsize - case.dims["N"] for a in made.values()}
+    assert strides == {7, 9} and not made["x"].view.flags.writeable and made["y"].view.flags.writeable
