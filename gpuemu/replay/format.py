@@ -73,6 +73,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     shared: int
     ctas: tuple[tuple[int, int, int], ...] | None
     arguments: tuple[Argument, ...]
+    asynchrony: str = "late"
     sets: tuple[tuple[int, str], ...] = ()
 
 

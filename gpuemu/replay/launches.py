@@ -43,6 +43,7 @@ class RecordedLaunch:
     shared: int
     ctas: tuple[tuple[int, int, int], ...] | None
     arguments: tuple[Argument, ...]
+    asynchrony: str = "late"
     sets: tuple[tuple[int, bytes], ...] = ()
 
 
@@ -125,7 +126,8 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def _launch(launch: Any, place: Any, sets: tuple[tuple[int, bytes], ...]) -> RecordedLaunch:
     return RecordedLaunch(
         ptx=launch.ptx, entry=launch.entry, target=launch.target, device=launch.device, fmad=launch.fmad,
-        engine=launch.engine, fuel=launch.fuel, grid=launch.grid, block=launch.block, shared=launch.shared,
+        engine=launch.engine, fuel=launch.fuel,
+        asynchrony=launch.asynchrony, grid=launch.grid, block=launch.block, shared=launch.shared,
         ctas=launch.ctas, arguments=tuple(_argument(a, launch, place) for a in launch.arguments), sets=sets,
     )  # fmt: skip
 

@@ -58,7 +58,8 @@ def write_replay(
         written.append(
             Launch(
                 ptx=texts[text], entry=launch.entry, target=launch.target, device=launch.device, fmad=launch.fmad,
-                engine=launch.engine, fuel=launch.fuel, grid=launch.grid, block=launch.block, shared=launch.shared,
+                engine=launch.engine, fuel=launch.fuel,
+                asynchrony=launch.asynchrony, grid=launch.grid, block=launch.block, shared=launch.shared,
                 ctas=launch.ctas, arguments=launch.arguments, sets=tuple(sets),
             )
         )  # fmt: skip
