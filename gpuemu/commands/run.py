@@ -56,7 +56,7 @@ def run(
     arrays = {w.name: w.value for w in parsed if w.is_array}
     for name, array in arrays.items():
         click.echo(describe(name, array))
-    for note in (result.exactness,) if isinstance(result.exactness, str) else result.exactness or ():
+    for note in result.exactness:
         click.echo(f"note: {note}")
     for finding in result.findings:
         place = f"{finding.file}:{finding.line}: " if finding.file else ""
