@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from interp.addresses import Named, tell
 from interp.engine.compiled import Recipe
 from interp.memory import Allocation
 from interp.result import Finding
@@ -33,7 +34,7 @@ class Scene:
         sites: Sequence[ir.Inst],
         recipe: Recipe,
         allocations: Sequence[Allocation],
-        arrays: Sequence[tuple[str, np.ndarray[Any, Any], int]],
+        arrays: Sequence[Named],
     ) -> None:
         """`words`: the whole slot as 64-bit words, the context first. `arrays`: (name, array, device address)."""
         self.words, self.sites, self.recipe, self.allocations, self.arrays = words, sites, recipe, allocations, arrays
@@ -70,28 +71,9 @@ class Scene:
         if kind in ("out-of-bounds", "misaligned", "read-only"):
             address, size = self.get("FAULT_ADDRESS"), self.get("FAULT_BYTES")
             evidence.update(address=hex(address), bytes=size)
-            name, index, told = self._describe(inst, address, size)
+            name, index, told = tell(inst, address, self.arrays, self.get("SHARED_SIZE"), self.get("LOCAL_SIZE"))
             message = f"{kind} {_verb(inst)} of {size} bytes at {told}"
         return _finding(kind, message, inst, evidence, name, index)
-
-    def _describe(self, inst: ir.Inst, address: int, size: int) -> tuple[str | None, tuple[int, ...] | None, str]:
-        space = next((m for m in inst.mods if m.startswith((".shared", ".local"))), None)
-        if space and not inst.op.startswith("cp") or 0 <= address < L.SHARED_BASE + self.get("SHARED_SIZE"):
-            limit = self.get("LOCAL_SIZE") if space == ".local" else self.get("SHARED_SIZE")
-            base = 0 if space == ".local" else L.SHARED_BASE
-            where = "local" if space == ".local" else "shared"
-            return None, None, f"byte {address - base} of {limit} bytes of {where} memory"
-        if address == 0 or not self.arrays:
-            return None, None, f"address {address:#x}" + (", a null pointer" if address == 0 else "")
-        name, array, at = min(self.arrays, key=lambda a: _distance(a[1], a[2], address))
-        offset = address - at
-        element, rest = divmod(offset, array.itemsize)
-        index = _logical(array, offset)
-        shown = f"[{', '.join(map(str, index))}]" if index is not None else f" + {offset} bytes"
-        told = f"{name}{shown}, shape {array.shape}"
-        if index is None or rest:
-            index = (element,)
-        return name, index, told
 
     # ---------------------------------------------------------------- lack of progress
     def deadlock(self) -> Finding:
@@ -163,20 +145,3 @@ def _place(inst: ir.Inst) -> str:
 
 def _verb(inst: ir.Inst) -> str:
     return {"st": "write", "red": "update", "atom": "update", "stmatrix": "write"}.get(inst.op, "read")
-
-
-def _distance(array: np.ndarray[Any, Any], at: int, address: int) -> int:
-    span = max(sum(max(s, 0) * (n - 1) for n, s in zip(array.shape, array.strides, strict=True)) + array.itemsize, 1)
-    return max(at - address, address - (at + span - 1), 0)
-
-
-def _logical(array: np.ndarray[Any, Any], offset: int) -> tuple[int, ...] | None:
-    """Index of the element at a byte offset, continued beyond the bounds along the outermost dimension; None when the
-    strides do not nest."""
-    order = sorted(range(array.ndim), key=lambda d: -abs(array.strides[d]))
-    index = [0] * array.ndim
-    for d in order:
-        if array.strides[d] <= 0:
-            return None
-        index[d], offset = divmod(offset, array.strides[d])
-    return tuple(index)

@@ -50,6 +50,9 @@ SLOT_BUDGET = 1 << 32
 BASE_SYMBOLS = ("run_grid", "load_b32", "store_b32", "warp_shfl")
 """Runtime functions that nearly every kernel uses."""
 
+MOST_CTAS = 1 << 26
+"""CTAs of a grid that runs as a whole (their list takes 24 bytes each)."""
+
 Dim3 = tuple[int, int, int]
 
 
@@ -229,7 +232,7 @@ class Entry:
             outcome = run_job(job, arena, slots)
         scene = Scene(
             arena[outcome.slot * job.slot_bytes :][: job.slot_bytes].view(np.int64), self.sites, recipe, allocations,
-            [(names[i], args[i], at) for i, at in zip(positions, addresses, strict=True)],
+            [*((names[i], args[i], at) for i, at in zip(positions, addresses, strict=True)), *module.globals.named],
         )  # fmt: skip
         findings: tuple[Finding, ...] = ()
         if outcome.state == L.CTA_FAULT:
@@ -294,8 +297,10 @@ def _cta_list(grid: Dim3, ctas: Iterable[Dim3] | None) -> np.ndarray[Any, np.dty
     """CTAs to run as rows (x, y, z); x fastest, as hardware numbers them."""
     if ctas is None:
         total = grid[0] * grid[1] * grid[2]
-        if min(grid) < 1 or total > 1 << 32:
-            return np.zeros((0, 3), np.int64)  # refused by the limits check, or too many to list
+        if min(grid) < 1:
+            return np.zeros((0, 3), np.int64)  # refused by the limits check
+        if total > MOST_CTAS:
+            raise Unsupported(f"a grid of {total} CTAs would run for days", help="run some of them with ctas=[(x, y, z), ...]")
         n = np.arange(total, dtype=np.int64)
         return np.stack([n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])], 1)
     rows = np.array([tuple(int(x) for x in c) for c in ctas], np.int64).reshape(-1, 3)

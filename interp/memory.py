@@ -6,7 +6,7 @@ the overlaps of the arrays of a launch only, so pointer values, PTX specialised 
 addresses are the same on every machine.
 
 Views of one storage keep their relative place: arrays whose host ranges overlap form one allocation, and a kernel may reach
-all bytes that any of them covers. Between allocations lies a guard of at least GUARD bytes that belongs to nobody.
+all bytes that any of them covers; it may write there when one of them is writable. Between allocations lies a guard of at least GUARD bytes that belongs to nobody.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def plan(arrays: Sequence[np.ndarray[Any, Any]], base: int = BASE) -> tuple[list
         start = at + (-skew % 256 if skew else 0)
         for i in group:
             addresses[i] = start + extents[i].first - low
-        writable = all(arrays[i].flags.writeable for i in group)
+        writable = any(arrays[i].flags.writeable for i in group)
         if high > low:
             allocations.append(Allocation(start, start + high - low, low, writable, tuple(group)))
         at = (start + high - low + GUARD + ALIGN - 1) // ALIGN * ALIGN

@@ -17,16 +17,18 @@ import numpy as np
 from interp.memory import GUARD, VARIABLES_BASE, Allocation
 from interp.runtime.layout import SHARED_BASE
 from ptx import ir
+from ptx.types import width
 
 
 @dataclass(frozen=True, slots=True)
 class Globals:
-    """Module-scope `.global` and `.const` variables: addresses, and the allocations that back them."""
+    """Module-scope `.global` and `.const` variables: addresses, the allocations that back them, and (name, bytes as elements
+    of the variable's type, address) of each."""
 
     symbols: dict[str, int]
     allocations: tuple[Allocation, ...]
     storage: tuple[np.ndarray[Any, Any], ...]
-    names: tuple[str, ...]
+    named: tuple[tuple[str, np.ndarray[Any, Any], int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def _align(value: int, to: int) -> int:
 def place_globals(module: ir.Module) -> Globals:
     """Give module-scope variables addresses and bytes."""
     symbols: dict[str, int] = {}
-    allocations, storage, names = [], [], []
+    allocations, storage, named = [], [], []
     at = VARIABLES_BASE
     wanted = [v for v in module.variables if v.space in (".global", ".const") and not v.extern]
     for v in wanted:
@@ -62,9 +64,10 @@ def place_globals(module: ir.Module) -> Globals:
         host = int(data.__array_interface__["data"][0])
         if v.size:
             allocations.append(Allocation(low, low + v.size, host, v.space == ".global", ()))
-            names.append(v.name)
+            item = width(v.type) // 8
+            named.append((v.name, data.view(f"u{item}") if v.size % item == 0 else data, low))
         storage.append(data)
-    return Globals(symbols, tuple(allocations), tuple(storage), tuple(names))
+    return Globals(symbols, tuple(allocations), tuple(storage), tuple(named))
 
 
 def place_kernel(module: ir.Module, kernel: ir.Kernel, outer: Globals) -> Places:

@@ -102,6 +102,7 @@ def locate(ctx, warp, site, lane, space, address, size, writes):
     if address & (size - 1):
         fault(ctx, warp, site, lane, FAULT_MISALIGNED, address, size)
         return np.int64(0)
+    given = address
     offset = np.int64(-1)
     limit = np.int64(0)
     base = np.int64(0)
@@ -129,7 +130,7 @@ def locate(ctx, warp, site, lane, space, address, size, writes):
             return np.int64(0)
         return address + get(at + 16)
     if offset < 0 or offset + size > limit:
-        fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, address, size)
+        fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, given, size)
         return np.int64(0)
     return base + offset
 
