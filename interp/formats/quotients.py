@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from interp.formats.rounding import exponent_of, normalise, round_pack, significand_of
-from interp.runtime.raw import leading_bit, native
+from interp.runtime.raw import leading_bit, native, native_inline
 
 Word = Any
 
 NAN = 0x7FFFFFFF
 INF = 0x7F800000
+DEEP = -600  # an emin below every quotient of f32
 
 
-@native
-def f32_div_directed(a: Word, b: Word, mode: int) -> Word:
-    """div.{rn,rz,rm,rp}.f32."""
+@native_inline
+def _f32_div(a: Word, b: Word, mode: int, flush: int) -> Word:
     xa, xb = np.int64(a) & 0x7FFFFFFF, np.int64(b) & 0x7FFFFFFF
     sign = (np.int64(a) ^ np.int64(b)) >> 31 & 1
     nan = (xa > INF) | (xb > INF) | ((xa == INF) & (xb == INF)) | ((xa == 0) & (xb == 0))
@@ -33,10 +33,25 @@ def f32_div_directed(a: Word, b: Word, mode: int) -> Word:
     sticky = np.uint64(1 if top != quotient * bottom else 0)
     up_a, up_b = leading_bit(significand_of(xa, 24)), leading_bit(significand_of(xb, 24))
     exponent = exponent_of(xa, 24, -126) + up_a - 62 - (exponent_of(xb, 24, -126) + up_b - 23)
-    w = round_pack(sign, exponent, quotient | sticky, 24, -126, 127, mode)
+    w = round_pack(sign, exponent, quotient | sticky, 24, DEEP if flush else -126, 127, mode)
+    offset = np.uint64((-126 - DEEP) << 23 if flush else 0)
+    least = offset + np.uint64(0x800000 if flush else 0)
+    w = w - offset if w >= least else np.uint64(0)
     w = np.uint64(INF) if (xa == INF) | (xb == 0) else w
     w = np.uint64(0) if (xb == INF) | ((xa == 0) & (xb != 0)) else w
     return np.uint32(np.uint64(NAN) if nan else w | np.uint64(sign << 31))
+
+
+@native
+def f32_div_directed(a: Word, b: Word, mode: int) -> Word:
+    """div.{rn,rz,rm,rp}.f32."""
+    return _f32_div(a, b, mode, 0)
+
+
+@native
+def f32_div_ftz(a: Word, b: Word, mode: int) -> Word:
+    """div.{rn,rz,rm,rp}.ftz.f32 of operands that are flushed already; tiny is judged as in `interp.formats.directed`."""
+    return _f32_div(a, b, mode, 1)
 
 
 @native

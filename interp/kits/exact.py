@@ -11,6 +11,8 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
+import numpy as np
+
 from interp.kit import CANONICAL_NAN
 from interp.runtime.functions import LANE_FUNCTIONS
 from ptx.errors import InternalError
@@ -243,7 +245,12 @@ class ExactKit:
 
     def lane(self, name: str, *params: int) -> Callable[..., Any]:
         scalar = LANE_FUNCTIONS[name].python
-        return lambda *words: int(scalar(*words, *params))
+
+        def call(*words: int) -> int:
+            with np.errstate(over="ignore"):  # unsigned words wrap
+                return int(scalar(*words, *params))
+
+        return call
 
     def special(self, name: str) -> int:
         raise InternalError(f"the exact kit has no machine: special register {name}")

@@ -306,6 +306,38 @@ def cvt_from_integer(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: 
 
 
 # ------------------------------------------------------------------------------------------------ float to float
+_LIMITS = {"nearest": 0x380F_FFFF_F000_0000, "away": 0x380F_FFFF_E000_0001, "toward": 0x3810 << 48}
+"""Magnitudes of f64 from which on rounding to 24 bits, exponent unbounded, gives a normal f32, by the direction of
+rounding."""
+
+
+def _f64_to_f32_flushed(k: Kit, rnd: str) -> Any:
+    """f64 to f32 with `.ftz`: an H200 flushes what is tiny after rounding to 24 bits with an unbounded exponent, also
+    where the subnormal grid would round it up to the smallest normal number."""
+    convert, and_, lt, select, narrow = (
+        k.lane("f64_to_f32", MODES[rnd]),
+        k.and_(64),
+        k.lt_u(64),
+        k.select(64),
+        k.select(32),
+    )
+    shr, low, rest, c32 = k.shr_u(64), k.trunc(64, 32), k.const(64, (1 << 63) - 1), k.const(64, 32)
+    directions = {
+        "rn": ("nearest", "nearest"),
+        "rz": ("toward", "toward"),
+        "rm": ("toward", "away"),
+        "rp": ("away", "toward"),
+    }
+    positive, negative = (k.const(64, _LIMITS[d]) for d in directions[rnd])
+    sign, sign32, zero, lts = k.and_(32), k.const(32, 0x8000_0000), k.const(64, 0), k.lt_s(64)
+
+    def flushed(a: Any) -> Any:
+        limit = select(lts(a, zero), negative, positive)
+        return narrow(lt(and_(a, rest), limit), sign(low(shr(a, c32)), sign32), convert(a))
+
+    return flushed
+
+
 def _narrowing(k: Kit, rnd: str, dtype: str, atype: str) -> Any:
     if atype == "f64":
         return k.lane(f"f64_to_{dtype}", MODES[rnd])
@@ -340,14 +372,15 @@ def _narrows(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str |
         vec(".rn.sat.f16.f32", 0x4000_0000, d=0x3C00, why="clamps to 1"),
         vec(".rp.ftz.f16.f32", 1, d=1, why="not flushed", seen="sm_90"),
         vec(".rp.ftz.bf16.f32", 1, d=0, why="flushed before rounding", seen="sm_90"),
+        vec(".rn.ftz.f32.f64", 0x380F_FFFF_E000_0000, d=0, why="tiny before it is rounded up", seen="sm_90"),
         vec(".rn.bf16.f16", 0x3C01, d=0x3F80, why="8 bits remain"),
     ],
 )
 def cvt_narrow(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: str) -> Any:
     """d = a rounded to a format of less precision; `.ftz` leaves an f32 operand alone where the target is f16 (H200)"""
     before = flush32(k) if ftz and dtype == "bf16" else None
-    after = flush32(k) if ftz and dtype == "f32" else None
-    return chain(before, _narrowing(k, rnd, dtype, atype), after, saturate(k, dtype) if sat else None)
+    step = _f64_to_f32_flushed(k, rnd) if ftz and dtype == "f32" else _narrowing(k, rnd, dtype, atype)
+    return chain(before, step, saturate(k, dtype) if sat else None)
 
 
 def _widens(dtype: str, atype: str, ftz: bool, sat: bool) -> str | None:

@@ -113,11 +113,18 @@ def mad(k: Kit, rnd: str, ftz: bool, sat: bool) -> Any:
     return _multiply(k, "fma", rnd, ftz, sat)
 
 
+def _quotient(k: Kit, rnd: str, ftz: bool) -> Any:
+    """Division before its operands and result are flushed. No quotient rounds to nearest from the tiny range up to the smallest
+    normal number; in directed modes that happens, and the judgement of what is tiny is part of the operation."""
+    return k.lane("div_ftz_f32", MODES[rnd]) if ftz and rnd != "rn" else _arithmetic(k, "div", rnd)
+
+
 @isa.op("div.rnd{.ftz}.f32 d, a, b", rnd=ROUNDINGS, types=_F32, cost=Cost.SFU, ref="floating-point-instructions-div",
-        vectors=[vec(".rn.f32", ONE, 0x4040_0000, d=0x3EAA_AAAB, why="1/3"), vec(".rn.f32", 0, 0, d=NAN, why="0/0")])
+        vectors=[vec(".rn.f32", ONE, 0x4040_0000, d=0x3EAA_AAAB, why="1/3"), vec(".rn.f32", 0, 0, d=NAN, why="0/0"),
+                 vec(".rm.ftz.f32", 0x8080_0000, 0x3F80_0001, d=MINUS_ZERO, why="tiny before it is rounded up", seen="sm_90")])
 def div(k: Kit, rnd: str, ftz: bool) -> Any:
     """d = a / b, correctly rounded"""
-    return finish(k, _arithmetic(k, "div", rnd), ftz, False)
+    return finish(k, _quotient(k, rnd, ftz), ftz, False)
 
 
 @isa.op("sqrt.rnd{.ftz}.f32 d, a", rnd=ROUNDINGS, types=_F32, cost=Cost.SFU, ref="floating-point-instructions-sqrt",
@@ -131,7 +138,7 @@ def sqrt(k: Kit, rnd: str, ftz: bool) -> Any:
         vectors=[vec(".rn.f32", MINUS_ZERO, d=0xFF80_0000, why="1/-0")])
 def rcp(k: Kit, rnd: str, ftz: bool) -> Any:
     """d = 1 / a, correctly rounded"""
-    quotient, one = _arithmetic(k, "div", rnd), k.const(32, ONE)
+    quotient, one = _quotient(k, rnd, ftz), k.const(32, ONE)
     return finish(k, lambda a: quotient(one, a), ftz, False)
 
 

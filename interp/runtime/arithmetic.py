@@ -61,6 +61,11 @@ def div_directed_f32(results, operands, mode, p1, p2):
     _pairs_32(quotients.f32_div_directed, results, operands, np.uint32(0), mode)
 
 
+@lane("div_ftz_f32", (32, 32), 32, quotients.f32_div_ftz)
+def div_ftz_f32(results, operands, mode, p1, p2):
+    _pairs_32(quotients.f32_div_ftz, results, operands, np.uint32(0), mode)
+
+
 @lane("sqrt_directed_f32", (32,), 32, quotients.f32_sqrt_directed)
 def sqrt_directed_f32(results, operands, mode, p1, p2):
     for i in range(32):
