@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from interp.ops import ISA
-from ptx.isa import Effect, Op
+from ptx.isa import Effect, Op, Vector
 from ptx.types import width
 
 KINDS = ("int", "f16", "bf16", "f32", "f64")
@@ -80,14 +80,12 @@ def opcodes(op: Op) -> Iterator[str]:
             yield opcode
 
 
-def form(op: Op, opcode: str) -> Form:
+def form(op: Op, opcode: str, immediate: int | None = None) -> Form:
     """Resolve an opcode of a record."""
     mods = next(m for r, m in ISA._candidates(opcode) if r is op)
-    immediate = None
     for spec in op.operands:
         if spec.form == "imm":
-            immediate = IMMEDIATES[spec.name]
-            mods[spec.name] = immediate
+            immediate = mods[spec.name] = IMMEDIATES[spec.name] if immediate is None else immediate
     given = op.types(**mods) if callable(op.types) else op.types
 
     def type_of(name: str) -> str:
@@ -361,3 +359,23 @@ def operand_words(f: Form, words: Sequence[int]) -> list[int]:
         word = int(words[KINDS.index(kind_of(type)) * POSITIONS + i])
         out.append(word & 1 if type == "pred" else word & ((1 << width(type)) - 1))
     return out
+
+
+def vector_form(op: Op, vector: Vector) -> tuple[Form, list[int]]:
+    """The form of a record's example, and its source words; an immediate is the last of the words."""
+    sources = list(vector.sources)
+    has_immediate = any(spec.form == "imm" for spec in op.operands)
+    return form(op, op.name + vector.mods, sources.pop() if has_immediate else None), sources
+
+
+def place(words: np.ndarray, lane: int, f: Form, sources: Sequence[int]) -> None:
+    """Put the source words of a form into a lane's input words."""
+    for i, (type, word) in enumerate(zip(f.sources, sources, strict=True)):
+        words[lane, KINDS.index(kind_of(type)) * POSITIONS + i] = word
+
+
+def rows(items: Sequence[Form]) -> Iterator[tuple[Form, int]]:
+    """(form, index of the result) of each output row of `ptx(items, …)`."""
+    for f in items:
+        for i in range(len(f.results)):
+            yield f, i

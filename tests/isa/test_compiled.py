@@ -1,0 +1,69 @@
+"""The compiled engine against the records' examples, the exact kit, and an H200.
+
+`h200_forms.npz`: answers of an NVIDIA H200 (driver API 13.0) for every form that existed when it was made; `on_gpu.py`
+makes it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from interp.kits.exact import ExactKit
+from tests.isa.conftest import ANSWERS, Executed
+from tests.isa.forms import lane_records, operand_words
+
+NOT_ASKED = {
+    "cvta": "32-bit addresses are not accepted by the assembler for sm_90",
+    "isspacep": "the answer depends on where the driver lays the state spaces",
+}
+"""Opcodes whose answers are not compared, by what they begin with."""
+DIFFERENT = {
+    "mad.hi.sat.s32": "the assembler merges it with mad.hi.s32 of the same operands, losing the clamp; alone it clamps",
+}
+
+
+def test_examples(executed: Executed) -> None:
+    wrong = []
+    for lane, (_, vector, f) in executed.examples.items():
+        got = tuple(int(row[lane]) for row in executed.results[f.opcode])
+        if got != vector.results[: len(got)]:
+            wrong.append(f"{f.opcode}: {vector.why}: {[hex(w) for w in got]}, not {[hex(w) for w in vector.results]}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("op", lane_records(), ids=lambda op: op.syntax)
+def test_random_words_as_the_exact_kit(op, executed: Executed) -> None:  # type: ignore[no-untyped-def]
+    wrong = []
+    for f in (f for f in executed.chosen.values() if f.op is op):
+        function = op.meaning(ExactKit(), **f.mods)
+        for lane in executed.random:
+            sources = operand_words(f, executed.words[lane])
+            outcome = function(*sources)
+            expected = outcome if isinstance(outcome, tuple) else (outcome,)
+            got = tuple(int(row[lane]) for row in executed.results[f.opcode])
+            if got != expected[: len(got)]:
+                a, b, c = ([hex(w) for w in words] for words in (sources, got, expected))
+                wrong.append(f"{f.opcode} {a}: {b}, exact {c}")
+    assert wrong == []
+
+
+@pytest.mark.judge
+def test_answers_of_an_h200(executed: Executed) -> None:
+    with np.load(ANSWERS, allow_pickle=False) as archive:
+        index = {str(opcode): i for i, opcode in enumerate(archive["opcodes"])}
+        first, answers = archive["first"], archive["answers"]
+    wrong, missing = [], []
+    for opcode, f in executed.chosen.items():
+        if f.op.name in NOT_ASKED or opcode in DIFFERENT:
+            continue
+        if opcode not in index:
+            missing.append(opcode)
+            continue
+        for row, got in enumerate(executed.results[opcode]):
+            expected = answers[first[index[opcode]] + row]
+            for i in np.nonzero(got[executed.stored] != expected)[0][:1]:
+                lane = executed.stored[int(i)]
+                sources = [hex(w) for w in operand_words(f, executed.words[lane])]
+                wrong.append(f"{opcode} {sources}: {int(got[lane]):#x}, H200 {int(expected[i]):#x}")
+    assert missing == [], "ask the hardware: tests/isa/on_gpu.py"
+    assert wrong == []
