@@ -24,9 +24,9 @@ class Cpu:
     has_fma: bool
 
     def target_machine(self) -> llvm.TargetMachine:
-        """A fresh target machine; `opt=1` because compile time counts as much as speed here (see `interp.engine.jit`)."""
+        """A fresh target machine; `opt=0` because compile time counts more than speed here (see `interp.engine.jit`)."""
         target = llvm.Target.from_default_triple()
-        return target.create_target_machine(cpu=self.name, features=self.features, opt=1, jit=True)
+        return target.create_target_machine(cpu=self.name, features=self.features, opt=0, jit=True)
 
 
 @lru_cache(maxsize=1)
