@@ -68,4 +68,4 @@ def _distance(array: np.ndarray[Any, Any], at: int, address: int) -> int:
     """Bytes between an address and the nearest byte of an array, 0 inside."""
     spans = [s * (n - 1) for n, s in zip(array.shape, array.strides, strict=True) if n]
     low, high = at + sum(s for s in spans if s < 0), at + sum(s for s in spans if s > 0) + array.itemsize - 1
-    return max(low - address, address - high, 0)
+    return int(max(low - address, address - high, 0))

@@ -286,7 +286,7 @@ def _require_minimums(module: Module, kernel: ir.Kernel) -> None:
 
 
 def _dim3(value: Sequence[int] | int, what: str) -> Dim3:
-    items = (value,) if isinstance(value, int | np.integer) else tuple(value)
+    items = tuple(value) if isinstance(value, Iterable) else (value,)
     if not 1 <= len(items) <= 3 or not all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in items):
         raise InvalidInput(f"{what} must be one to three integers, not {value!r}")
     x, y, z = (*(int(n) for n in items), 1, 1, 1)[:3]
