@@ -65,9 +65,9 @@ def _sum(
     top, low = (top_b, top_a) if swap else (top_a, top_b)
     sign, other = (sign_b, sign_a) if swap else (sign_a, sign_b)
     small = shift_sticky(small, top - low if small != np.uint64(0) else 0)
-    total = big + small if sign == other else big - small
-    negative = (total >> np.uint64(63)) != np.uint64(0)
-    total = ~total + np.uint64(1) if negative else total
+    negative = (sign != other) & (small > big)  # equal leading bits
+    difference = small - big if small > big else big - small
+    total = big + small if sign == other else difference
     sign = sign ^ 1 if negative else sign
     cancelled = np.int64(1 if mode == RM else 0)
     zero_sign = sign if sign == other else cancelled

@@ -56,9 +56,21 @@ def _wide_f16(half: Word) -> Word:
 
 
 @native
+def _product(x: Word, y: Word) -> Word:
+    """x * y; compiled always, because plain Python warns of invalid operations."""
+    return x * y
+
+
+@native
+def _multiply_add(x: Word, y: Word, z: Word) -> Word:
+    """Bits of the f64 x * y + z, two operations."""
+    return bits_from_f64(x * y + z)
+
+
+@native
 def f16_fma(a: Word, b: Word, c: Word) -> Word:
     """fma.rn.f16."""
-    return _canonical(f64_to_f16(bits_from_f64(_wide_f16(a) * _wide_f16(b) + _wide_f16(c)), RN), 0x7C00)
+    return _canonical(f64_to_f16(np.uint64(_multiply_add(_wide_f16(a), _wide_f16(b), _wide_f16(c))), RN), 0x7C00)
 
 
 @native_inline
@@ -66,7 +78,7 @@ def _wide_bf16(half: Word) -> Word:
     return f64_from_bits(f32_to_f64(np.uint32(np.int64(half) << 16)))
 
 
-@native_inline
+@native
 def _sum_to_odd(x: Word, y: Word) -> Word:
     """Bits of the f64 x + y, made odd if inexact: then rounding again to fewer bits is as if from the exact sum."""
     total = x + y
@@ -77,20 +89,23 @@ def _sum_to_odd(x: Word, y: Word) -> Word:
     inexact = (error != 0.0) & (error == error)
     # the exact sum is beyond an even neighbour on the side of the error: step to the odd word there
     outward = (error > 0.0) == (total > 0.0)
-    step = np.uint64(1) if outward else np.uint64(0xFFFFFFFFFFFFFFFF)
-    return bits + step if inexact & even else bits
+    if inexact & even:
+        return bits + np.uint64(1) if outward else bits - np.uint64(1)
+    return bits
 
 
 @native
 def bf16_fma(a: Word, b: Word, c: Word) -> Word:
     """fma.rn.bf16; the product of two bf16 is exact in f64."""
-    return _canonical(f64_to_bf16(_sum_to_odd(_wide_bf16(a) * _wide_bf16(b), _wide_bf16(c)), RN), 0x7F80)
+    return _canonical(
+        f64_to_bf16(np.uint64(_sum_to_odd(_product(_wide_bf16(a), _wide_bf16(b)), _wide_bf16(c))), RN), 0x7F80
+    )
 
 
 @native
 def bf16_add(a: Word, b: Word) -> Word:
     """add.rn.bf16."""
-    return _canonical(f64_to_bf16(_sum_to_odd(_wide_bf16(a), _wide_bf16(b)), RN), 0x7F80)
+    return _canonical(f64_to_bf16(np.uint64(_sum_to_odd(_wide_bf16(a), _wide_bf16(b))), RN), 0x7F80)
 
 
 @native
@@ -102,7 +117,7 @@ def bf16_sub(a: Word, b: Word) -> Word:
 @native
 def bf16_mul(a: Word, b: Word) -> Word:
     """mul.rn.bf16."""
-    return _canonical(f64_to_bf16(bits_from_f64(_wide_bf16(a) * _wide_bf16(b)), RN), 0x7F80)
+    return _canonical(f64_to_bf16(bits_from_f64(_product(_wide_bf16(a), _wide_bf16(b))), RN), 0x7F80)
 
 
 @native_inline

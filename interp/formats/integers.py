@@ -89,7 +89,8 @@ def _to_integer(sign: Word, exponent: Word, significand: Word, mode: int, bits: 
     negative_limit = top if signed else np.uint64(0)
     limit = negative_limit if sign else positive_limit
     magnitude = limit if huge | (magnitude > limit) else magnitude
-    return ~magnitude + one if sign else magnitude
+    negated = ~(magnitude - one) if magnitude != np.uint64(0) else magnitude
+    return negated if sign else magnitude
 
 
 @native

@@ -51,7 +51,8 @@ def shift_round(sign: Word, significand: Word, drop: Word, mode: int) -> Word:
         half = 1 if (sig >> np.uint64(63)) != np.uint64(0) else 0
         rest = sig
         middle = np.uint64(1) << np.uint64(63)
-    above = 1 if (rest & (middle - np.uint64(1))) != np.uint64(0) else 0
+    lower = middle - np.uint64(1) if middle != np.uint64(0) else middle  # no wrap: plain Python warns
+    above = 1 if (rest & lower) != np.uint64(0) else 0
     if drop > 64:
         half = 0
         above = 1 if sig != np.uint64(0) else 0
