@@ -1,0 +1,135 @@
+"""What a launch refuses before anything runs, and how it says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from interp.launch import Module
+from ptx.errors import InvalidInput, LaunchFailure, Unsupported
+from tests.engine.assembly import entry, text
+
+NOTHING = "ret;"
+OUT = np.zeros(4, np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"grid": (0, 1, 1)}, LaunchFailure, "grid"),
+        ({"grid": (1, 65536, 1)}, LaunchFailure, "grid"),
+        ({"block": (1, 1, 65)}, LaunchFailure, "block"),
+        ({"block": (33, 32, 1)}, LaunchFailure, "1056 threads"),
+        ({"block": (0, 1, 1)}, LaunchFailure, "block"),
+        ({"shared": 200_000}, LaunchFailure, "shared memory"),
+        ({"shared": -1}, LaunchFailure, "shared memory"),
+        ({"grid": 1.5}, InvalidInput, "grid"),
+        ({"grid": (1, 1, 1, 1)}, InvalidInput, "one to three"),
+        ({"args": []}, InvalidInput, "1 arguments, not 0"),
+        ({"args": [OUT, 1]}, InvalidInput, "1 arguments, not 2"),
+        ({"args": ["text"]}, InvalidInput, "parameter 'out'"),
+        ({"args": [1.5]}, InvalidInput, "parameter 'out'"),
+        ({"args": [1 << 64]}, InvalidInput, "does not fit"),
+        ({"ctas": []}, InvalidInput, "ctas is empty"),
+        ({"ctas": [(4, 0, 0)], "grid": 4}, InvalidInput, "outside the grid"),
+        ({"engine": "imaginary"}, Unsupported, "engine"),
+        ({"grid": (1 << 30, 1000, 1)}, Unsupported, "ctas"),
+    ],
+)
+def test_refused(options: dict[str, Any], error: type[Exception], told: str) -> None:
+    with pytest.raises(error) as caught:
+        entry(NOTHING).launch(**{"grid": 1, "block": 32, "args": [OUT], **options})
+    assert told in str(caught.value)
+
+
+def test_huge_grid_runs_in_part() -> None:
+    out = np.zeros(2, np.uint32)
+    body = """
+        mov.u32 %r3, %ctaid.x;
+        mov.u32 %r4, %nctaid.y;
+        st.global.v2.u32 [%rd0], {%r3, %r4};
+        ret;
+    """
+    result = entry(body).launch(grid=(1 << 30, 1000, 1), block=1, args=[out], ctas=[((1 << 30) - 1, 999, 0)])
+    assert result.findings == () and list(out) == [(1 << 30) - 1, 1000]
+
+
+def test_directives_bind_the_block() -> None:
+    assert entry(NOTHING, directives=".maxntid 64, 1, 1").launch(grid=1, block=64, args=[OUT]).findings == ()
+    with pytest.raises(LaunchFailure, match="maxntid"):
+        entry(NOTHING, directives=".maxntid 64, 1, 1").launch(grid=1, block=65, args=[OUT])
+    with pytest.raises(LaunchFailure, match="reqntid"):
+        entry(NOTHING, directives=".reqntid 128").launch(grid=1, block=64, args=[OUT])
+
+
+def test_code_and_device() -> None:
+    assert Module.from_ptx(text(NOTHING), target="sm_80").target == "sm_80"
+    assert Module.from_ptx(text(NOTHING), device="sm_90").device.name == "sm_90"
+    with pytest.raises(InvalidInput, match="is for sm_80"):
+        Module.from_ptx(text(NOTHING), target="sm_90")
+    with pytest.raises(InvalidInput, match="does not run on"):
+        Module.from_ptx(text(NOTHING), device="sm_75")
+    with pytest.raises(InvalidInput, match="does not run on"):
+        Module.from_ptx(text(NOTHING, target="sm_90a"), device="sm_100")
+    with pytest.raises(InvalidInput, match="unknown device"):
+        Module.from_ptx(text(NOTHING), device="sm_1")
+
+
+def test_limits_are_those_of_the_device() -> None:
+    body = text(NOTHING)
+    options: dict[str, Any] = {"grid": 1, "block": 32, "args": [OUT], "shared": 200 * 1024}
+    assert Module.from_ptx(body, device="sm_90")["k"].launch(**options).findings == ()
+    with pytest.raises(LaunchFailure, match="sm_80 allows"):
+        Module.from_ptx(body)["k"].launch(**options)
+
+
+def test_unknown_names() -> None:
+    module = Module.from_ptx(text(NOTHING))
+    assert list(module) == ["k"] and len(module) == 1
+    with pytest.raises(InvalidInput, match="no entry 'kernel'"):
+        module["kernel"]
+    with pytest.raises(InvalidInput, match="nowhere"):
+        entry("mov.u64 %rd2, nowhere;\nret;").launch(grid=1, block=1, args=[OUT])
+
+
+def test_what_is_not_modelled_is_named_with_its_line_before_anything_runs() -> None:
+    out = np.zeros(32, np.uint32)
+    with pytest.raises(Unsupported) as caught:
+        entry("st.global.u32 [%rd1], %r0;\ntex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r0}];\nret;").launch(
+            grid=1, block=32, args=[out]
+        )
+    assert "tex.1d" in str(caught.value) and (out == 0).all()
+
+
+def test_call_of_a_function_is_run_or_refused_by_name() -> None:
+    """A function that the compiler did not inline. Until calls are modelled the refusal names the call."""
+    outside = """
+        .func (.param .b32 result) twice(.param .b32 given)
+        {
+            .reg .b32 %a;
+            ld.param.b32 %a, [given];
+            add.u32 %a, %a, %a;
+            st.param.b32 [result], %a;
+            ret;
+        }
+    """
+    body = """
+        {
+            .param .b32 argument;
+            .param .b32 answer;
+            st.param.b32 [argument], %r0;
+            call.uni (answer), twice, (argument);
+            ld.param.b32 %r3, [answer];
+        }
+        st.global.u32 [%rd1], %r3;
+        ret;
+    """
+    out = np.zeros(32, np.uint32)
+    try:
+        result = entry(body, outside=outside).launch(grid=1, block=32, args=[out])
+    except Unsupported as refusal:
+        assert "call" in str(refusal) and (out == 0).all()
+    else:
+        assert result.findings == () and (out == 2 * np.arange(32)).all()
