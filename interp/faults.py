@@ -22,6 +22,9 @@ _KINDS = {
     L.FAULT_QUEUE_FULL: "queue-full",
     L.FAULT_TRAP: "trap",
     L.FAULT_BAD_MEMBER_MASK: "bad-member-mask",
+    L.FAULT_UNMODELLED: "unmodelled",
+    L.FAULT_BAD_MBARRIER: "bad-mbarrier",
+    L.FAULT_BAD_TENSOR_MAP: "bad-tensor-map",
 }
 
 
@@ -62,12 +65,18 @@ class Scene:
         index: tuple[int, ...] | None = None
         message = {
             "trap": "the kernel executed 'trap'",
-            "queue-full": f"more than {L.ASYNC_ENTRIES} asynchronous copies of one warp are outstanding",
+            "queue-full": "too many asynchronous operations are outstanding "
+            f"(modelled: {L.ASYNC_ENTRIES} cp.async and {L.WGMMA_ENTRIES} wgmma a warp, {L.BULK_ENTRIES} bulk copies a CTA)",
+            "unmodelled": f"'{inst.opcode}' uses a form of tensor map or matrix descriptor that is not modelled",
+            "bad-mbarrier": f"'{inst.opcode}' on what is not an initialised mbarrier, or with a count that it cannot take",
+            "bad-tensor-map": f"'{inst.opcode}' with a tensor map that hardware refuses: rank, box, alignment or strides",
             "bad-member-mask": f"a lane executes '{inst.opcode}' whose member mask does not name it",
         }.get(kind, "")
         if kind != "trap":
             warp, lane = self.get("FAULT_WARP"), self.get("FAULT_LANE")
             evidence.update(warp=warp, lane=lane, thread=list(self.thread(warp, lane)))
+        if kind in ("unmodelled", "bad-mbarrier", "bad-tensor-map"):
+            evidence.update(address=hex(self.get("FAULT_ADDRESS")))
         if kind in ("out-of-bounds", "misaligned", "read-only"):
             address, size = self.get("FAULT_ADDRESS"), self.get("FAULT_BYTES")
             evidence.update(address=hex(address), bytes=size)
@@ -81,7 +90,8 @@ class Scene:
         waits, first = self._waiting()
         text = "; ".join(f"{w}" for w in waits) or "no warp can run"
         stuck_inside = all("other lanes" in w for w in waits)
-        kind = "warp-deadlock" if stuck_inside else "barrier-deadlock"
+        polls = any("mbarrier" in w for w in waits)
+        kind = "warp-deadlock" if stuck_inside else "mbarrier-deadlock" if polls else "barrier-deadlock"
         evidence = {"cta": list(self.cta), "waiting": waits}
         return _finding(kind, f"no warp of CTA {self.cta} can continue: {text}", first, evidence, None, None)
 
@@ -94,8 +104,12 @@ class Scene:
         message = f"no end after {fuel} taken back edges: " + ("; ".join([*(r[1] for r in running), *waits]) or "still running")
         return _finding("no-progress", message, inst, evidence, None, None)
 
+    def _frames(self) -> int:
+        """Index of the first warp frame among the words."""
+        return (self.get("WARPS") - int(self.words.__array_interface__["data"][0])) // 8
+
     def _warps(self) -> list[tuple[int, np.ndarray[Any, np.dtype[np.uint32]]]]:
-        base = (self.get("WARPS") - int(self.words.__array_interface__["data"][0])) // 8
+        base = self._frames()
         stride, regions = self.get("WARP_STRIDE") // 8, self.get("NREGIONS")
         out = []
         for w in range(self.get("NWARPS")):
@@ -108,6 +122,10 @@ class Scene:
         texts, first = [], None
         awaited = dict(self.recipe.waits)
         for w, (status, arrays) in enumerate(self._warps()):
+            if status == L.STATUS_POLL:
+                inst, text = self._polled(w)
+                texts.append(text)
+                first = first or inst
             if status not in (L.STATUS_BARRIER, L.STATUS_STUCK):
                 continue
             for r in np.flatnonzero(arrays[1]):
@@ -118,6 +136,20 @@ class Scene:
                 texts.append(f"warp {w} ({lanes.bit_count()} lanes) waits {what}, {place}")
                 first = first or inst
         return texts, first
+
+    def _polled(self, warp: int) -> tuple[ir.Inst, str]:
+        """What a warp polls in vain, and the state of it."""
+        frame = self.words[self._frames() + warp * (self.get("WARP_STRIDE") // 8) :]
+        address, parity = int(frame[WARP["WAIT_ADDRESS"]]), int(frame[WARP["WAIT_PARITY"]])
+        inst = self.sites[int(frame[WARP["WAIT_SITE"]])]
+        offset = (address & 0xFFFFFFFF) - L.SHARED_BASE
+        shared = (self.get("SHARED") - int(self.words.__array_interface__["data"][0])) // 8
+        word = int(self.words[shared + offset // 8]) & (1 << 64) - 1
+        pending, expected = word & 0xFFFFF, word >> 20 & 0xFFFFF
+        left = (word >> 40 & 0x1FFFFF ^ 0x100000) - 0x100000
+        state = f"{expected - pending} of {expected} arrivals, {left} bytes still expected"
+        what = f"phase parity {parity} of the mbarrier at byte {offset} of shared memory ({state})"
+        return inst, f"warp {warp} waits for {what}, {_place(inst)}"
 
     def _running(self) -> list[tuple[ir.Inst, str]]:
         out = []

@@ -14,7 +14,7 @@ import mmap
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,25 +23,33 @@ from interp.arguments import check_count, parameter_block
 from interp.device import Device, device as find_device
 from interp.engine.compiled import Compiled, compile_kernel
 from interp.engine.fpenv import ieee
+from interp.engine.plan import make_plan
 from interp.faults import Scene
+from interp.hooks import Hooks
 from interp.memory import plan, table
 from interp.ops import ISA
 from interp.record import LaunchRecord, Log, recording
 from interp.result import Counters, Finding, Result, count_instructions
 from interp.runtime import layout as L
 from interp.runtime.async_copy import QUEUE_BYTES
+from interp.runtime.bulk_list import BULK_BYTES
 from interp.runtime.job import Job, run_job
-from interp.runtime.native import prefetch
+from interp.runtime.native import address, prefetch
+from interp.runtime.wgmma import WGMMA_BYTES
 from interp.variables import Places, place_globals, place_kernel
 from ptx import ir
 from ptx.decode import decode
-from ptx.errors import InvalidInput, LaunchFailure, Unsupported
+from ptx.errors import InternalError, InvalidInput, LaunchFailure, Unsupported
 from ptx.isa import place
 from ptx.types import Kind, kind
 from ptx.verify import require
 
+if TYPE_CHECKING:
+    from interp.engine.traced.program import Program
+
 __all__ = ["Entry", "Finding", "LaunchRecord", "Log", "Module", "Result", "recording"]
 
+ENGINES = ("compiled", "traced")
 DEFAULT_FUEL = 200_000_000
 """Taken back edges after which a launch counts as one that does not end."""
 SLOT_BUDGET = 1 << 32
@@ -111,6 +119,7 @@ class Entry:
     def __init__(self, module: Module, kernel: ir.Kernel) -> None:
         self.module, self.kernel = module, kernel
         self._compiled: dict[bool, Compiled] = {}
+        self._traced: dict[bool, Program] = {}
         self._arena: tuple[int, np.ndarray[Any, Any]] | None = None
 
     @cached_property
@@ -131,6 +140,15 @@ class Entry:
             self._compiled[counters] = compile_kernel(m.ptx, self.kernel, self._places.symbols, m.device.arch, counters)
         return self._compiled[counters]
 
+    def traced(self, counters: bool) -> Program:
+        """The kernel as the traced engine runs it, with or without counters."""
+        from interp.engine.traced.program import build_program  # only here: the compiled engine does without
+
+        if counters not in self._traced:
+            places = self._places
+            self._traced[counters] = build_program(make_plan(self.kernel, ISA), places.symbols, self.module.device.arch, counters)
+        return self._traced[counters]
+
     def launch(
         self,
         grid: Sequence[int],
@@ -144,18 +162,27 @@ class Entry:
         fuel: int | None = None,
         names: Sequence[str] | None = None,
         watch: int | None = None,
+        hooks: Hooks | None = None,
+        asynchrony: str = "late",
     ) -> Result:
         """Execute the kernel; arrays in `args` are updated in place.
 
         `grid`, `block`: up to three sizes. `shared`: bytes of dynamic shared memory. `ctas`: the CTAs to run, all by
         default; `%nctaid` stays that of the grid and the result says "partial". `counters=False` saves the
         instrumentation. `fuel`: taken back edges after which the launch counts as endless. `names`: of the arguments, for
-        findings. `watch`: a device address whose last writer is reported (`Result.written_by`).
+        findings. `watch`: a device address whose last writer is reported (`Result.written_by`). `engine`: "compiled", or "traced",
+        which interprets one instruction after the other and tells `hooks` what happens; both give the same bytes.
+
+        `asynchrony`: when asynchronous copies and products take effect: "late", at the wait that guarantees it; "eager", at once;
+        "seeded" or "seeded:N", at either by choices that depend on N alone. A correct kernel gives the same bytes under all.
 
         A defect of the kernel ends the launch and is returned as a finding. Raises LaunchFailure when the device could
         not launch it, InvalidInput for arguments that do not fit, Unsupported for what is not modelled."""
-        if engine != "compiled":
-            raise Unsupported(f"engine {engine!r} is not available", help="use engine='compiled'")
+        if engine not in ENGINES:
+            raise InvalidInput(f"no engine {engine!r}", help=f"engines: {', '.join(ENGINES)}")
+        _asynchrony(asynchrony)
+        if hooks is not None and engine != "traced":
+            raise InvalidInput("hooks need engine='traced'")
         grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
         places = self._places
         list_ = _cta_list(grid3, ctas)
@@ -164,9 +191,9 @@ class Entry:
         shown = list(names) if names is not None else [p.name for p in self.kernel.params]
         noted = record.begin(
             self.module, self.kernel.name, shown, args, grid=grid3, block=block3, shared=shared,
-            ctas=None if ctas is None else tuple(tuple(int(x) for x in c) for c in list_), engine=engine, fuel=fuel,
+            ctas=None if ctas is None else tuple(tuple(int(x) for x in c) for c in list_), engine=engine, fuel=fuel, asynchrony=asynchrony,
         )  # fmt: skip
-        result = self._run(grid3, block3, args, shared, list_, counters, fuel or DEFAULT_FUEL, shown, watch)
+        result = self._run(grid3, block3, args, shared, list_, counters, fuel or DEFAULT_FUEL, shown, watch, engine, hooks, asynchrony)
         if ctas is not None and len(list_) < grid3[0] * grid3[1] * grid3[2]:
             result.exactness = (*result.exactness, "partial")
         if noted is not None:
@@ -183,10 +210,10 @@ class Entry:
         if threads > d.threads_per_cta:
             raise LaunchFailure(f"{threads} threads a CTA: {d.name} allows {d.threads_per_cta}")
         directives = self.kernel.directives
-        most_threads = directives.get("maxntid")
+        most_threads = directives.get(".maxntid")
         if most_threads and threads > int(np.prod(most_threads)):
             raise LaunchFailure(f"{threads} threads a CTA: '{name}' was compiled with .maxntid {most_threads}")
-        required = directives.get("reqntid")
+        required = directives.get(".reqntid")
         if required and threads != int(np.prod(required)):
             raise LaunchFailure(f"block {block}: '{name}' was compiled with .reqntid {required}")
         if shared < 0 or places.static_shared + shared > d.shared_per_cta:
@@ -195,10 +222,17 @@ class Entry:
     # ---------------------------------------------------------------- execution
     def _run(
         self, grid: Dim3, block: Dim3, args: Sequence[Any], shared: int, ctas: np.ndarray[Any, np.dtype[np.int64]],
-        counters: bool, fuel: int, names: Sequence[str], watch: int | None,
+        counters: bool, fuel: int, names: Sequence[str], watch: int | None, engine: str, hooks: Hooks | None,
+        asynchrony: str,
     ) -> Result:  # fmt: skip
-        compiled, places, module = self.compiled(counters), self._places, self.module
-        recipe = compiled.recipe
+        places, module = self._places, self.module
+        program = self.traced(counters) if engine == "traced" else None
+        observer = None
+        if program is not None and hooks is not None:
+            from interp.engine.traced.observe import Observer
+
+            observer = Observer(program, hooks)
+        recipe = program.recipe if program is not None else self.compiled(counters).recipe
         positions = [i for i, a in enumerate(args) if isinstance(a, np.ndarray)]
         arrays = [args[i] for i in positions]
         addresses, allocations = plan(arrays)
@@ -206,7 +240,7 @@ class Entry:
         rows = table([*module.globals.allocations, *allocations])
         raw = np.zeros(2 * len(recipe.regions) + len(recipe.guarded) + 1, np.int64)
         job = Job(
-            run_warp=compiled.loaded.run_warp,
+            run_warp=address("run_warp_traced") if program is not None else self.compiled(counters).loaded.run_warp,
             recipe=recipe,
             grid=grid,
             block=block,
@@ -222,7 +256,15 @@ class Entry:
             fuel=fuel,
             watch=watch,
             multiprocessors=module.device.multiprocessors,
-            queue_bytes=QUEUE_BYTES if recipe.uses_async else 0,
+            queue_bytes=QUEUE_BYTES + WGMMA_BYTES if recipe.uses_async else 0,
+            bulk_bytes=BULK_BYTES if recipe.uses_bulk else 0,
+            perform=address("bulk_perform") if recipe.uses_bulk else 0,
+            combine=address("bulk_combine") if recipe.uses_reduction else 0,
+            multiply=address("wgmma_multiply") if recipe.uses_wgmma else 0,
+            asynchrony=_asynchrony(asynchrony)[0],
+            seed=_asynchrony(asynchrony)[1],
+            program=program.address if program else 0,
+            hook=observer.address if observer else 0,
         )
         threads = block[0] * block[1] * block[2]
         resident = module.device.resident_ctas(threads, places.static_shared + shared)
@@ -230,11 +272,16 @@ class Entry:
         arena = self._memory(slots * job.slot_bytes)
         with ieee():
             outcome = run_job(job, arena, slots)
+        if observer is not None and observer.error is not None:
+            raise observer.error
         scene = Scene(
             arena[outcome.slot * job.slot_bytes :][: job.slot_bytes].view(np.int64), self.sites, recipe, allocations,
             [*((names[i], args[i], at) for i, at in zip(positions, addresses, strict=True)), *module.globals.named],
         )  # fmt: skip
         findings: tuple[Finding, ...] = ()
+        if outcome.state == L.CTA_FAULT and scene.get("FAULT") == L.FAULT_SPLIT:
+            inst = self.sites[scene.get("FAULT_SITE")]
+            raise InternalError("lanes parted at a branch that was taken for uniform", where=place(inst))
         if outcome.state == L.CTA_FAULT:
             findings = (scene.fault(),)
         elif outcome.state == L.CTA_DEADLOCK:
@@ -283,6 +330,14 @@ def _require_minimums(module: Module, kernel: ir.Kernel) -> None:
             need = ISA.match(inst).op.since[1]
             if sm < need:
                 raise InvalidInput(f"'{inst.opcode}' needs sm_{need}, the module is for {module.target}", where=place(inst))
+
+
+def _asynchrony(text: str) -> tuple[int, int]:
+    """Mode and seed of the launch option."""
+    mode, colon, number = text.partition(":")
+    if mode not in L.ASYNCHRONY or (colon and (mode != "seeded" or not number.isdecimal())):
+        raise InvalidInput(f"no asynchrony {text!r}", help=f"one of {', '.join(L.ASYNCHRONY)}, seeded:N")
+    return L.ASYNCHRONY[mode], int(number or 0)
 
 
 def _dim3(value: Sequence[int] | int, what: str) -> Dim3:

@@ -7,7 +7,7 @@ entry, the options, the engine's sources and the CPU with its full feature strin
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -33,6 +33,9 @@ class Recipe(msgspec.Struct, frozen=True):
     zeroed: tuple[tuple[int, int], ...]  # (offset, bytes) of slots that are read before they are written
     symbols: tuple[str, ...]
     uses_async: bool
+    uses_bulk: bool
+    uses_reduction: bool
+    uses_wgmma: bool
     waits: tuple[tuple[int, int], ...]  # (region in which parked lanes resume, site of what they wait at)
 
 
@@ -59,6 +62,16 @@ def compile_kernel(text: str, kernel: ir.Kernel, symbols: Mapping[str, int], dev
     return Compiled(recipe, link(image, recipe.symbols, cpu))
 
 
+def asynchronous(symbols: Iterable[str]) -> dict[str, bool]:
+    """Which parts of the machine the kernel needs besides warps and memory, by the runtime functions that it calls."""
+    names = [s for s in symbols if s.startswith("async_")]
+    bulk = any(s.startswith(("async_bulk", "async_tensor", "async_copy_arrive")) for s in names)
+    return {
+        "uses_async": bool(names), "uses_bulk": bulk, "uses_reduction": any(s.endswith("_reduce") for s in names),
+        "uses_wgmma": any(s.startswith("async_wgmma") for s in names),
+    }  # fmt: skip
+
+
 def essence(text: str) -> str:
     """The PTX without comments, source positions and debug data."""
     section = text.find("\t.section")
@@ -79,7 +92,7 @@ def _build(kernel: ir.Kernel, symbols: Mapping[str, int], options: Options, cpu:
         registers_offset=plan.registers_offset,
         zeroed=tuple((plan.slots[r], plan.slot_bytes(r)) for r in sorted(entry_live)),
         symbols=emitted.symbols,
-        uses_async=any(s.startswith("async_") for s in emitted.symbols),
+        **asynchronous(emitted.symbols),
         waits=plan.awaited,
     )
     return recipe, compile_object(emitted.text, cpu)

@@ -9,6 +9,11 @@ Registers that are live across a region boundary have a *slot* in the warp's fra
 never live at the same boundary. That stays right under divergence: lanes that are elsewhere keep their part of a slot,
 because in kernels that may diverge every store into a slot is blended by the active mask.
 
+Registers that instructions update *in place* (accumulators of `wgmma`, see `ptx.isa.Op.in_place`) must be in their slots when that
+happens, which is at the instruction or at any later one that `settles`. So regions are cut round the latter, and before an
+instruction that touches such a register which the region has already handed over or written; and the settling instruction
+counts as a reader of all of them, which keeps their slots theirs until then.
+
 Whether a warp may diverge is decided once for the kernel by the uniformity analysis; when it cannot, no masks are blended
 and every branch is a plain jump. Lanes that execute one `.sync` instruction with different member masks part there, too.
 
@@ -27,10 +32,10 @@ from dataclasses import dataclass
 from interp.runtime.layout import WARP_WORDS
 from ptx import ir
 from ptx.analysis.cfg import Cfg, control_flow
-from ptx.analysis.liveness import liveness
+from ptx.analysis.liveness import Effects, liveness
 from ptx.analysis.uniformity import uniformity
 from ptx.errors import Unsupported
-from ptx.isa import Effect, Form, Isa, Varies, place
+from ptx.isa import Effect, Form, Isa, Varies, place, registers
 from ptx.types import width
 
 REGION_LENGTH = 32
@@ -103,7 +108,7 @@ def make_plan(kernel: ir.Kernel, isa: Isa) -> Plan:
     diverges = _may_diverge(kernel, isa)
     cut = _cut(kernel, isa, diverges)
     cfg = control_flow(cut)
-    live = liveness(cut, isa.reads_writes, cfg)
+    live = liveness(cut, _effects(kernel, isa), cfg)
     rank = {block: i for i, block in enumerate(cfg.order)}
     sites = tuple(inst for block in kernel.blocks for inst in block.insts)
     first_site, at = [], 0
@@ -165,19 +170,72 @@ def _needs_lanes(form: Form) -> bool:
     return form.op.effect is Effect.WARP and form.op.name != "activemask"
 
 
+def _in_place(inst: ir.Inst, form: Form) -> frozenset[str]:
+    """Registers that an instruction updates in place."""
+    if not form.op.in_place:
+        return frozenset()
+    if inst.guard is not None:
+        raise Unsupported(f"a guarded '{inst.opcode}' is not modelled", where=place(inst))
+    bound = form.bind(inst)
+    return frozenset(r.name for spec, operand in bound if spec.name in form.op.in_place for r in registers(operand))
+
+
+def _effects(kernel: ir.Kernel, isa: Isa) -> Effects:
+    """What each instruction reads and writes, settling instructions included."""
+    insts = [(inst, isa.match(inst)) for block in kernel.blocks for inst in block.insts]
+    held = tuple(sorted(frozenset().union(*(_in_place(inst, form) for inst, form in insts))))
+    if not held:
+        return isa.reads_writes
+
+    def effects(inst: ir.Inst) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        reads, writes = isa.reads_writes(inst)
+        return (reads + held if isa.match(inst).op.settles else reads), writes
+
+    return effects
+
+
+class _Held:
+    """Registers of the region being cut that must not be held in vector registers across what comes next."""
+
+    def __init__(self, isa: Isa) -> None:
+        self.isa = isa
+        self.clear()
+
+    def clear(self) -> None:
+        self.handed_over: set[str] = set()
+        self.written: set[str] = set()
+        self.settled = False
+
+    def needs_cut(self, inst: ir.Inst, form: Form) -> bool:
+        """Whether the region must end before an instruction; then, or else, the instruction is noted."""
+        mine = _in_place(inst, form)
+        reads, writes = self.isa.reads_writes(inst)
+        touched = {*reads, *writes} - mine
+        cut = self.settled or form.op.settles or bool(mine & self.written) or bool(touched & self.handed_over)
+        if cut:
+            self.clear()
+        self.handed_over |= mine
+        self.written |= set(writes) - mine
+        self.settled = form.op.settles
+        return cut
+
+
 def _cut(kernel: ir.Kernel, isa: Isa, diverges: bool) -> ir.Kernel:
     """The same kernel with blocks cut to regions."""
+    held = _Held(isa)
     blocks: list[ir.Block] = []
     before: Form | None = None
     for block in kernel.blocks:
         labels, run = block.labels, []
+        held.clear()
         for inst in block.insts:
             form = isa.match(inst)
+            apart = held.needs_cut(inst, form)
             if diverges and before is not None and before.op.effect is Effect.BARRIER and _needs_lanes(form):
                 # lanes parked at the barrier resume in a region of their own: those parked for other lanes may go on earlier
                 blocks.append(ir.Block((), ()))
             before = form
-            if run and (len(run) == REGION_LENGTH or (diverges and _needs_lanes(form))):
+            if run and (apart or len(run) == REGION_LENGTH or (diverges and _needs_lanes(form))):
                 blocks.append(ir.Block(labels, tuple(run)))
                 labels, run = (), []
             run.append(inst)

@@ -15,7 +15,7 @@ through the runtime's integer code: LLVM would otherwise call libm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from interp.kit import CANONICAL_NAN
@@ -98,6 +98,11 @@ class LlvmKit:
     def const(self, n: int, value: int) -> Value:
         value &= (1 << n) - 1
         return Value(self, n, splat(n, value), const=value)
+
+    def table(self, values: Sequence[int]) -> Value:
+        """A 32-bit constant of its own in each lane (up to 32, the rest 0)."""
+        words = [*values, *([0] * (LANES - len(values)))]
+        return Value(self, 32, "<" + ", ".join(f"i32 {v}" for v in words) + ">")
 
     def _binary(self, op: str, n: int) -> Callable[[Value, Value], Value]:
         head = f"{op} {VEC[n]} "

@@ -68,7 +68,7 @@ def _legal_reduction(op: str, type: str, noftz: str | None = None, **_: Any) -> 
 def bulk_reduce(k: Kit, op: str, type: str, **_: Any) -> Any:
     """queue a reduction of `size` bytes into global memory"""
     _, n, code = atomic_symbol(op, type)
-    store = k.warp("async_bulk_store", (), code | (n == 64) << 8)
+    store = k.warp("async_bulk_reduce", (), code | (n == 64) << 8)
 
     def run(to: Any, source: Any, size: Any, *policy: Any) -> None:
         store(to, source, size)
@@ -113,7 +113,7 @@ def tensor_store(k: Kit, dim: str, **_: Any) -> Any:
         op=tuple("." + o for o in _REDUCTIONS), types={"policy": "b64"}, ref=_REF + "cp-reduce-async-bulk-tensor", **_HINT, **_BASE)
 def tensor_reduce(k: Kit, dim: str, op: str, **_: Any) -> Any:
     """queue a reduction of a box into global memory; its type is the tensor map's"""
-    store = k.warp("async_tensor_store", (), int(dim[0]), atomic_symbol(op, "u32")[2])
+    store = k.warp("async_tensor_reduce", (), int(dim[0]), atomic_symbol(op, "u32")[2])
 
     def run(map: Any, source: Any, *policy: Any) -> None:
         address, coords = map

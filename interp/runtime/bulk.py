@@ -7,86 +7,71 @@ reductions belong to the issuing thread's groups; they happen at the `wait_group
 that lacks only the guarantee of visibility is not noticed), and at the end of the CTA at the latest. Descriptors are read and
 checked when a copy is issued, data when it happens.
 
-The list, one a CTA: 64 words of header (number of entries, first that may be outstanding), committed groups (u32 a thread), then
-entries of ENTRY_WORDS words in order of issue.
+The list itself is `interp.runtime.bulk_list`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from interp.runtime.access import fault, get, locate, locate_bytes, note_write, put
+from interp.runtime.access import get, locate, locate_bytes, note_write, put
 from interp.runtime.async_copy import complete_before
-from interp.runtime.layout import BULK_ENTRIES, CTX, FAULT_QUEUE_FULL, SPACE_GENERIC, SPACE_SHARED, WARP
-from interp.runtime.mbarrier_word import ABSENT, add_pending, arrive, load_barrier, parity_of, transact
+from interp.runtime.bulk_list import (
+    ARRIVAL,
+    COMMITTED,
+    COUNT,
+    DONE,
+    E_BARRIER,
+    E_BYTES,
+    E_CODE,
+    E_COORDS,
+    E_GLOBAL,
+    E_GROUP,
+    E_HOST,
+    E_KIND,
+    E_LANE,
+    E_MAP,
+    E_RANK,
+    E_SHARED,
+    E_SITE,
+    E_WARP,
+    ENTRY_BYTES,
+    FIRST,
+    HEADER_BYTES,
+    forget_done,
+    new_entry,
+    perform,
+)
+from interp.runtime.indirect import STEP_SIGNATURE
+from interp.runtime.layout import CTX, SPACE_GENERIC, SPACE_SHARED, WARP
+from interp.runtime.mbarrier_word import ABSENT, add_pending, arrive, load_barrier, transact
 from interp.runtime.native import symbol
 from interp.runtime.raw import load_u8, load_u32, load_u64, native, store_u8, store_u32, store_u64
 from interp.runtime.tensor_copy import LOAD, REDUCE, STORE, check_map, copy_tile
-from interp.runtime.tile_reduce import reduce_bytes
+from interp.runtime.tile_reduce import combine
 from interp.runtime.waiting import note_event, right_away
 
-HEADER_BYTES = 512 + 4 * 1024
-ENTRY_WORDS = 40
-ENTRY_BYTES = 8 * ENTRY_WORDS
-BULK_BYTES = HEADER_BYTES + BULK_ENTRIES * ENTRY_BYTES
-_BULK, _WARPS, _STRIDE, _WATCH_HI = (8 * CTX[n] for n in ("BULK", "WARPS", "WARP_STRIDE", "WATCH_HI"))
+_BULK, _WATCH_HI = 8 * CTX["BULK"], 8 * CTX["WATCH_HI"]
 _WARP_ID, _QUEUE = 8 * WARP["ID"], 8 * WARP["ASYNC"]
-_COUNT, _FIRST, _COMMITTED = 0, 8, 512
-
-DONE, ARRIVAL = 0, 4
-"""Kinds of entries, besides LOAD, STORE and REDUCE."""
-(
-    E_KIND, E_WARP, E_LANE, E_GROUP, E_BARRIER, E_HOST, E_SHARED, E_BYTES, E_GLOBAL, E_SITE, E_CODE, E_RANK, E_COORDS,
-    _, _, _, _, E_MAP,
-) = (8 * i for i in range(18))  # fmt: skip
 
 
-@native
-def new_entry(ctx, warp, site, lane, kind):
-    """Address of a fresh entry of the list, or 0 after a fault."""
+@symbol("bulk_perform", STEP_SIGNATURE)
+def bulk_perform(ctx, entry):
+    """Let an entry take effect; entry 0: the CTA has ended, and so do the stores and reductions that nobody waited for."""
+    if entry != 0:
+        _perform(ctx, entry)
+        return 0
     bulk = get(ctx + _BULK)
-    count = get(bulk + _COUNT)
-    if count == BULK_ENTRIES:
-        kept = np.int64(0)
-        for e in range(get(bulk + _FIRST), count):
-            entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
-            if get(entry) != DONE:
-                for i in range(ENTRY_WORDS):
-                    put(bulk + HEADER_BYTES + kept * ENTRY_BYTES + 8 * i, get(entry + 8 * i))
-                kept += 1
-        put(bulk + _FIRST, np.int64(0))
-        count = kept
-        if count == BULK_ENTRIES:
-            fault(ctx, warp, site, lane, FAULT_QUEUE_FULL, np.int64(0), 0)
-            return np.int64(0)
-    entry = bulk + HEADER_BYTES + count * ENTRY_BYTES
-    put(bulk + _COUNT, count + 1)
-    put(entry + E_KIND, kind)
-    put(entry + E_WARP, warp)
-    put(entry + E_LANE, lane)
-    put(entry + E_SITE, site)
-    thread = get(warp + _WARP_ID) * 32 + lane
-    put(entry + E_GROUP, np.int64(load_u32(bulk + _COMMITTED + 4 * thread)))
-    put(entry + E_RANK, np.int64(0))
-    put(entry + E_BARRIER, np.int64(0))
-    return entry
-
-
-@native
-def _forget_done(bulk):
-    """Move past entries that are done; an empty list starts again at its beginning."""
-    first, count = get(bulk + _FIRST), get(bulk + _COUNT)
-    while first < count and get(bulk + HEADER_BYTES + first * ENTRY_BYTES) == DONE:
-        first += 1
-    if first == count:
-        first = np.int64(0)
-        put(bulk + _COUNT, first)
-    put(bulk + _FIRST, first)
+    for e in range(get(bulk + FIRST), get(bulk + COUNT)):
+        entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
+        kind = get(entry + E_KIND)
+        if kind == STORE or kind == REDUCE:
+            _perform(ctx, entry)
+    return 0
 
 
 @native
 def _perform(ctx, entry):
-    """Let an entry take effect."""
     kind, warp, lane, site = get(entry + E_KIND), get(entry + E_WARP), get(entry + E_LANE), get(entry + E_SITE)
     put(entry + E_KIND, np.int64(DONE))
     barrier = get(entry + E_BARRIER)
@@ -110,7 +95,7 @@ def _perform(ctx, entry):
         elif kind == STORE:
             copy_bytes(at, host, size)
         else:
-            reduce_bytes(get(entry + E_CODE), at, host, size)
+            combine(ctx, get(entry + E_CODE), at, host, size)
         if kind != LOAD and get(ctx + _WATCH_HI):
             note_write(ctx, site, address, size)
     if kind == LOAD and load_barrier(barrier) != ABSENT:
@@ -131,46 +116,10 @@ def copy_bytes(target, source, size):
 
 
 @native
-def complete_for_barrier(ctx, warp, barrier, parity):
-    """Complete what was issued on a barrier, in order, until its phase of that parity is over."""
-    bulk = get(ctx + _BULK)
-    if bulk == 0 or get(bulk + _COUNT) == 0:
-        return
-    for e in range(get(bulk + _FIRST), get(bulk + _COUNT)):
-        entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
-        if get(entry + E_KIND) != DONE and get(entry + E_BARRIER) == barrier:
-            _perform(ctx, entry)
-            if parity_of(load_u64(barrier)) != parity:
-                break
-    _forget_done(bulk)
-
-
-@native
-def finish_bulk(ctx):
-    """The CTA has ended: stores and reductions that nobody waited for happen now."""
-    bulk = get(ctx + _BULK)
-    if bulk != 0:
-        for e in range(get(bulk + _FIRST), get(bulk + _COUNT)):
-            entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
-            kind = get(entry + E_KIND)
-            if kind == STORE or kind == REDUCE:
-                _perform(ctx, entry)
-
-
-@native
-def reset_bulk(ctx):
-    """An empty list for a new CTA."""
-    bulk = get(ctx + _BULK)
-    if bulk != 0:
-        for i in range(HEADER_BYTES >> 3):
-            put(bulk + 8 * i, np.int64(0))
-
-
-@native
 def _issue(ctx, entry):
     if right_away(ctx):
-        _perform(ctx, entry)
-        _forget_done(get(ctx + _BULK))
+        perform(ctx, entry)
+        forget_done(get(ctx + _BULK))
 
 
 @native
@@ -213,8 +162,8 @@ def async_bulk_load(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
         _issue(ctx, entry)
 
 
-@symbol("async_bulk_store")
-def async_bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3):
+@native
+def _bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3):
     """Shared to global. Operands: global address, shared address (64 bits), bytes. code: -1, or an atomic's."""
     for i in range(32):
         if not mask >> i & 1:
@@ -231,6 +180,16 @@ def async_bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3)
         put(entry + E_GLOBAL, get(operands + 8 * i))
         put(entry + E_CODE, code)
         _issue(ctx, entry)
+
+
+@symbol("async_bulk_store")
+def async_bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3):
+    _bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3)
+
+
+@symbol("async_bulk_reduce")
+def async_bulk_reduce(ctx, warp, site, mask, results, operands, code, p1, p2, p3):
+    _bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3)
 
 
 @native
@@ -275,8 +234,8 @@ def async_tensor_load(ctx, warp, site, mask, results, operands, rank, p1, p2, p3
         _issue(ctx, entry)
 
 
-@symbol("async_tensor_store")
-def async_tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3):
+@native
+def _tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3):
     """Operands: map address, shared address (64 bits each), coordinates. op: -1, or an atomic operation's number."""
     for i in range(32):
         if not mask >> i & 1:
@@ -289,10 +248,20 @@ def async_tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p
         _issue(ctx, entry)
 
 
+@symbol("async_tensor_store")
+def async_tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3):
+    _tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3)
+
+
+@symbol("async_tensor_reduce")
+def async_tensor_reduce(ctx, warp, site, mask, results, operands, rank, op, p2, p3):
+    _tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3)
+
+
 @symbol("async_bulk_commit")
 def async_bulk_commit(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
     """Close the open bulk group of each active thread."""
-    at = get(ctx + _BULK) + _COMMITTED + 128 * get(warp + _WARP_ID)
+    at = get(ctx + _BULK) + COMMITTED + 128 * get(warp + _WARP_ID)
     for i in range(32):
         if mask >> i & 1:
             store_u32(at + 4 * i, np.uint32(load_u32(at + 4 * i) + np.uint32(1)))
@@ -302,14 +271,14 @@ def async_bulk_commit(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
 def async_bulk_wait(ctx, warp, site, mask, results, operands, pending, p1, p2, p3):
     """Complete all but the `pending` most recent bulk groups of each active thread."""
     bulk = get(ctx + _BULK)
-    for e in range(get(bulk + _FIRST), get(bulk + _COUNT)):
+    for e in range(get(bulk + FIRST), get(bulk + COUNT)):
         entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
         kind, lane = get(entry + E_KIND), get(entry + E_LANE)
         if (kind == STORE or kind == REDUCE) and get(entry + E_WARP) == warp and mask >> lane & 1:
             thread = get(warp + _WARP_ID) * 32 + lane
-            if get(entry + E_GROUP) < np.int64(load_u32(bulk + _COMMITTED + 4 * thread)) - pending:
-                _perform(ctx, entry)
-    _forget_done(bulk)
+            if get(entry + E_GROUP) < np.int64(load_u32(bulk + COMMITTED + 4 * thread)) - pending:
+                perform(ctx, entry)
+    forget_done(bulk)
 
 
 @symbol("async_copy_arrive")

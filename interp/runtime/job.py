@@ -39,7 +39,8 @@ def _up(value: int, to: int = 128) -> int:
 
 @dataclass(frozen=True)
 class Job:
-    """Sizes in bytes; `ctas`: int64 (n, 3); `allocations`: the table; `sites`, `counters`: scratch and result words."""
+    """Sizes in bytes; `ctas`: int64 (n, 3); `allocations`: the table; `sites`, `counters`: scratch and result words.
+    `program`, `hook`: of the traced engine."""
 
     run_warp: int
     recipe: FrameRecipe
@@ -58,6 +59,14 @@ class Job:
     watch: int | None
     multiprocessors: int
     queue_bytes: int
+    bulk_bytes: int
+    asynchrony: int
+    seed: int
+    perform: int
+    combine: int
+    multiply: int
+    program: int = 0
+    hook: int = 0
 
     @property
     def threads(self) -> int:
@@ -68,13 +77,14 @@ class Job:
         return (self.threads + 31) // 32
 
     @property
-    def parts(self) -> tuple[int, int, int, int, int]:
-        """Byte offsets in a slot of the warp frames, shared memory, copy queues, local memory, and its end."""
+    def parts(self) -> tuple[int, int, int, int, int, int]:
+        """Byte offsets in a slot of the warp frames, shared memory, copy queues, local memory, bulk copies, and its end."""
         frames = _up(8 * CTX_WORDS)
         shared = frames + self.warps * _up(self.recipe.frame_bytes)
         queues = shared + _up(self.shared, 1024)
         local = queues + self.warps * _up(self.queue_bytes)
-        return frames, shared, queues, local, local + _up(self.warps * 32 * self.local)
+        bulk = local + _up(self.warps * 32 * self.local)
+        return frames, shared, queues, local, bulk, bulk + _up(self.bulk_bytes)
 
     @property
     def slot_bytes(self) -> int:
@@ -100,7 +110,7 @@ def _run_grid() -> Any:
 
 def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
     """Run a job in `slots` slots of `arena`; its memory must stay in place until this returns."""
-    frames, shared, queues, local, _ = job.parts
+    frames, shared, queues, local, bulk, _ = job.parts
     base = _address(arena)
     for slot in range(slots):
         start = slot * job.slot_bytes
@@ -125,6 +135,7 @@ def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
         "SHARED_AT": shared,
         "LOCAL_AT": local,
         "ASYNC_AT": queues,
+        "BULK_AT": bulk if job.bulk_bytes else 0,
         "ZEROED": _address(zeroed),
         "NZEROED": len(job.recipe.zeroed),
         "RESIDENT": 1,
@@ -165,6 +176,13 @@ def _template(job: Job) -> Words:
         "NSMID": job.multiprocessors,
         "DYNAMIC_SMEM_SIZE": job.dynamic_shared,
         "TOTAL_SMEM_SIZE": job.shared,
+        "ASYNCHRONY": job.asynchrony,
+        "RANDOM": job.seed,
+        "PERFORM": job.perform,
+        "COMBINE": job.combine,
+        "MULTIPLY": job.multiply,
+        "PROGRAM": job.program,
+        "HOOK": job.hook,
     }.items():
         ctx[CTX[name]] = value
     return ctx

@@ -54,6 +54,9 @@ _CTX_FIELDS = (
     ("PROGRAM", 1),  # traced engine: host address of the program (interp.engine.traced.program)
     ("HOOK", 1),  # traced engine: address of the function that observes, 0 = none
     ("BULK", 1),  # host address of the CTA's list of bulk copies (interp.runtime.bulk)
+    ("PERFORM", 1),  # addresses of what lets a bulk copy, its reduction and a wgmma take effect (interp.runtime.indirect), 0 = not used
+    ("COMBINE", 1),
+    ("MULTIPLY", 1),
     ("ASYNCHRONY", 1),  # see ASYNC_*
     ("RANDOM", 1),  # state of the choices that seeded completion makes
     ("EVENTS", 1),  # things happened that another warp may have waited for

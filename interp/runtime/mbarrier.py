@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from interp.runtime.access import fault, get, locate
-from interp.runtime.bulk import complete_for_barrier
+from interp.runtime.bulk_list import complete_for_barrier
 from interp.runtime.layout import FAULT_BAD_MBARRIER
 from interp.runtime.mbarrier_word import ABSENT, arrive, expect, load_barrier, parity_of, transact
 from interp.runtime.native import symbol
@@ -131,7 +131,7 @@ def mbarrier_wait(ctx, warp, site, mask, results, operands, space, by_parity, p2
             return
         parity = np.int64(load_u32(operands + 256 + 4 * i)) & 1 if by_parity else parity_of(load_u64(operands + 256 + 8 * i))
         if parity_of(load_u64(at)) == parity:
-            complete_for_barrier(ctx, warp, at, parity)
+            complete_for_barrier(ctx, at, parity)
         if parity_of(load_u64(at)) != parity:
             done_lanes |= np.uint32(1) << np.uint32(i)
         else:

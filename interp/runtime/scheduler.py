@@ -5,30 +5,32 @@ Warps of a CTA take turns in ascending order; each runs until it ends, waits at 
 whose warps together use up a slice between barriers, may be waiting for another one: then one more CTA becomes resident and they take turns, up to as many as the device holds at once, so that
 waiting for a CTA that could not be resident is a deadlock here as it is there.
 
+A warp that has polled memory in vain (`interp.runtime.waiting`) is asked again each round. When all that is left of a CTA waits, at
+barriers or by polling, and nothing happens for IDLE_LIMIT rounds, no warp can ever continue: only the CTA itself can
+change its shared memory.
+
 A launch ends early with the first fault, when all warps of a CTA wait for something that cannot happen, or when the fuel of
 the whole launch is gone.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from interp.runtime import layout as L
 from interp.runtime.access import get, put
 from interp.runtime.async_copy import HEADER_BYTES
+from interp.runtime.bulk_list import reset_bulk
+from interp.runtime.indirect import call_by_address
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
 from interp.runtime.native import symbol
 from interp.runtime.raw import load_u32, native, store_u32, store_u64
+from interp.runtime.waiting import POLLED
 
 JOB_FIELDS = (
     "RUN_WARP", "SLOTS", "SLOT_BYTES", "NSLOTS", "CTAS", "NCTAS", "FUEL", "FUEL_SLICE", "TEMPLATE", "CTX_BYTES", "WARPS_AT",
     "SHARED_AT", "LOCAL_AT", "ASYNC_AT", "ZEROED", "NZEROED", "SLOT", "DONE", "RESIDENT", "WRITTEN_SITE",
-    "WRITTEN_CTA",
+    "WRITTEN_CTA", "BULK_AT",
 )  # fmt: skip
 JOB = {name: i for i, name in enumerate(JOB_FIELDS)}
 """A launch as the scheduler gets it, 64-bit words. CTAS: three words (x, y, z) a CTA. *_AT: byte offsets in a slot. ZEROED:
@@ -37,29 +39,21 @@ finished), RESIDENT (most CTAs resident at once), WRITTEN_* (last write to the w
 
 _STATE, _LIVE, _ARRIVED, _EXPECTED = (8 * CTX[n] for n in ("STATE", "LIVE", "ARRIVED", "EXPECTED"))
 _FUEL, _NWARPS, _WARPS, _STRIDE = (8 * CTX[n] for n in ("FUEL", "NWARPS", "WARPS", "WARP_STRIDE"))
-_NREGIONS = 8 * CTX["NREGIONS"]
+_NREGIONS, _FAULT, _C_LOCAL_SIZE = 8 * CTX["NREGIONS"], 8 * CTX["FAULT"], 8 * CTX["LOCAL_SIZE"]
 _W_ID, _W_LIVE, _W_STATUS, _W_TID, _W_ASYNC = (8 * WARP[n] for n in ("ID", "LIVE", "STATUS", "TID", "ASYNC"))
 _PENDING = 8 * WARP_WORDS
 _C_ASYNC, _C_ASYNC_STRIDE, _C_CTAID, _C_LINEAR, _C_LOCAL = (8 * CTX[n] for n in ("ASYNC", "ASYNC_STRIDE", "CTAID", "LINEAR", "LOCAL"))
 _C_NTHREADS, _C_NTID, _C_SHARED, _C_SHARED_SIZE, _C_WATCH_CTA = (8 * CTX[n] for n in ("NTHREADS", "NTID", "SHARED", "SHARED_SIZE", "WATCH_CTA"))
-_C_WATCH_SITE, _C_LOCAL_SIZE = 8 * CTX["WATCH_SITE"], 8 * CTX["LOCAL_SIZE"]
+_C_WATCH_SITE = 8 * CTX["WATCH_SITE"]
 _J_ASYNC_AT, _J_CTAS, _J_CTX_BYTES, _J_DONE, _J_FUEL = (8 * JOB[n] for n in ("ASYNC_AT", "CTAS", "CTX_BYTES", "DONE", "FUEL"))
 _J_FUEL_SLICE, _J_LOCAL_AT, _J_NCTAS, _J_NSLOTS, _J_NZEROED = (8 * JOB[n] for n in ("FUEL_SLICE", "LOCAL_AT", "NCTAS", "NSLOTS", "NZEROED"))
 _J_RESIDENT, _J_RUN_WARP, _J_SHARED_AT, _J_SLOT, _J_SLOTS = (8 * JOB[n] for n in ("RESIDENT", "RUN_WARP", "SHARED_AT", "SLOT", "SLOTS"))
 _J_SLOT_BYTES, _J_TEMPLATE, _J_WARPS_AT, _J_WRITTEN_CTA, _J_WRITTEN_SITE = (8 * JOB[n] for n in ("SLOT_BYTES", "TEMPLATE", "WARPS_AT", "WRITTEN_CTA", "WRITTEN_SITE"))
-_J_ZEROED = 8 * JOB["ZEROED"]
-
-
-@intrinsic
-def call_warp(typingctx: Any, function: Any, ctx: Any, warp: Any) -> Any:
-    """Call the native function at an address: (context, warp frame) -> status."""
-
-    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        i64 = ir.IntType(64)
-        kind = ir.FunctionType(i64, [i64, i64])
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-
-    return types.int64(types.int64, types.int64, types.int64), codegen
+_J_ZEROED, _J_BULK_AT = 8 * JOB["ZEROED"], 8 * JOB["BULK_AT"]
+_C_BULK, _EVENTS, _IDLE, _WAITING, _PERFORM = (8 * CTX[n] for n in ("BULK", "EVENTS", "IDLE_ROUNDS", "WAITING", "PERFORM"))
+IDLE_LIMIT = 4096
+"""Rounds without an event after which waiting warps count as deadlocked: a polling loop may give up by itself before."""
+_IDLE_SLICE = 64
 
 
 @native
@@ -91,6 +85,8 @@ def start_cta(job, ctx, slot, index):
     put(ctx + _C_SHARED, base + get(job + _J_SHARED_AT))
     put(ctx + _C_LOCAL, base + get(job + _J_LOCAL_AT))
     put(ctx + _C_ASYNC, base + get(job + _J_ASYNC_AT))
+    put(ctx + _C_BULK, base + get(job + _J_BULK_AT) if get(job + _J_BULK_AT) else np.int64(0))
+    reset_bulk(ctx)
     put(ctx + _C_LINEAR, index)
     for axis in range(3):
         put(ctx + _C_CTAID + 8 * axis, get(get(job + _J_CTAS) + 24 * index + 8 * axis))
@@ -160,7 +156,8 @@ def run_cta(job, ctx):
     function, slice_ = get(job + _J_RUN_WARP), get(job + _J_FUEL_SLICE)
     burnt = np.int64(0)
     while True:
-        ran = tired = alive = False
+        ran = tired = alive = polled = False
+        events = get(ctx + _EVENTS)
         for w in range(get(ctx + _NWARPS)):
             warp = get(ctx + _WARPS) + w * get(ctx + _STRIDE)
             status = get(warp + _W_STATUS)
@@ -170,9 +167,16 @@ def run_cta(job, ctx):
             if status == L.STATUS_BARRIER or status == L.STATUS_STUCK:
                 continue
             put(ctx + _FUEL, slice_)
-            status = call_warp(function, ctx, warp)
+            status = call_by_address(function, ctx, warp)
             put(warp + _W_STATUS, status)
+            waiting = get(ctx + _WAITING)
             used = slice_ - get(ctx + _FUEL)
+            if waiting:
+                put(ctx + _WAITING, 0)
+                used = slice_ - (waiting >> 2) + 1
+                if status == L.STATUS_FUEL and waiting & 3 == POLLED:
+                    status = np.int64(L.STATUS_POLL)
+                    put(warp + _W_STATUS, status)
             left = get(job + _J_FUEL) - used
             burnt += used
             put(job + _J_FUEL, left)
@@ -180,15 +184,29 @@ def run_cta(job, ctx):
                 return np.int64(L.CTA_FAULT)
             if left <= 0:
                 return np.int64(L.CTA_OUT_OF_FUEL)
-            ran = True
+            if status == L.STATUS_POLL:
+                polled = True
+            else:
+                ran = True
             tired = tired or status == L.STATUS_FUEL
         if not alive:
-            return np.int64(L.CTA_DONE)
+            if get(ctx + _PERFORM):
+                call_by_address(get(ctx + _PERFORM), ctx, np.int64(0))
+            return np.int64(L.CTA_FAULT if get(ctx + _FAULT) else L.CTA_DONE)
         released = release_barriers(ctx)
         if tired or burnt > slice_:
             return np.int64(L.CTA_RUNNING)
-        if not ran and not released:
+        if ran or released or get(ctx + _EVENTS) != events:
+            put(ctx + _IDLE, 0)
+        elif not polled:
             return np.int64(L.CTA_DEADLOCK)
+        else:
+            idle = get(ctx + _IDLE) + 1
+            put(ctx + _IDLE, idle)
+            if idle > IDLE_LIMIT:
+                return np.int64(L.CTA_DEADLOCK)
+            if idle % _IDLE_SLICE == 0:
+                return np.int64(L.CTA_RUNNING)
 
 
 @symbol("run_grid", "int64(int64)")

@@ -22,7 +22,7 @@ import numpy as np
 from interp.runtime.access import fault, get, locate_bytes, note_write
 from interp.runtime.layout import CTX, FAULT_BAD_TENSOR_MAP, FAULT_MISALIGNED, FAULT_UNMODELLED
 from interp.runtime.raw import load_u8, load_u32, load_u64, native, store_u8, store_u64
-from interp.runtime.tile_reduce import reduce_element
+from interp.runtime.tile_reduce import combine
 
 ADDRESS, TYPE, RANK, INTERLEAVE, SWIZZLE, FILL = 0, 8, 9, 10, 11, 12
 SIZES, BOX, STEPS, STRIDES = 16, 36, 56, 80
@@ -148,14 +148,18 @@ def _store_row(map_, host, shared, offset, first, last, target):
 
 
 @native
-def _reduce_row(map_, op, host, shared, offset, first, last, target):
-    """As `_store_row`, combining."""
+def _reduce_row(ctx, map_, op, host, shared, offset, first, last, target):
+    """As `_store_row`, combining; 16 bytes, which swizzling keeps together, at a time."""
     mode = np.int64(load_u8(map_ + SWIZZLE))
     kind = np.int64(load_u8(map_ + TYPE))
-    size = type_bytes(kind)
     code = op + 16 * _number_class(kind)
-    for b in range(first, last, size):
-        reduce_element(code, size, target + b - first, host + swizzled(mode, shared + offset + b) - shared)
+    if type_bytes(kind) == 8:
+        code |= 256
+    b = first
+    while b < last:
+        end = min((b | 15) + 1, last)
+        combine(ctx, code, target + b - first, host + swizzled(mode, shared + offset + b) - shared, end - b)
+        b = end
 
 
 @native
@@ -199,6 +203,6 @@ def copy_tile(ctx, warp, site, lane, kind, map_, coords, host, shared, op):
             if kind == STORE:
                 _store_row(map_, host, shared, offset, begin, end, at)
             else:
-                _reduce_row(map_, op, host, shared, offset, begin, end, at)
+                _reduce_row(ctx, map_, op, host, shared, offset, begin, end, at)
             if get(ctx + _WATCH_HI):
                 note_write(ctx, site, address + begin, end - begin)

@@ -1,41 +1,50 @@
 """Reductions by the copy unit: shared memory into global memory, element by element, ascending.
 
-The arithmetic is that of atomics (`interp.runtime.atomics`), whose codes are used: operation + 16 * number class.
+The arithmetic is that of atomics (`interp.runtime.atomics`), whose codes are used: operation + 16 * number class; bit 8 set for
+64-bit elements. Copies reach it by its address in the context (`interp.runtime.indirect`): it is bulky, and few kernels use it.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
+from interp.runtime.access import get, put
 from interp.runtime.atomics import BF16, BF16X2, F16, F16X2, update16, update32, update64
-from interp.runtime.raw import load_u16, load_u32, load_u64, native, store_u16, store_u32, store_u64
+from interp.runtime.indirect import STEP_SIGNATURE, call_by_address
+from interp.runtime.layout import CTX
+from interp.runtime.native import symbol
+from interp.runtime.raw import load_u16, load_u32, load_u64, native, stack_scratch, store_u16, store_u32, store_u64
+
+_COMBINE = 8 * CTX["COMBINE"]
 
 
 @native
-def element_bytes(code, wide):
-    """Bytes of an element of an atomic's number class; `wide`: 64-bit numbers."""
-    kind = code >> 4
-    if kind == F16 or kind == BF16:
-        return 2
-    if kind == F16X2 or kind == BF16X2:
-        return 4
-    return 8 if wide else 4
+def combine(ctx, code, target, source, size):
+    """target = op(target, source) on `size` bytes of elements."""
+    job = stack_scratch(32)
+    put(job, code)
+    put(job + 8, target)
+    put(job + 16, source)
+    put(job + 24, size)
+    call_by_address(get(ctx + _COMBINE), ctx, job)
 
 
-@native
-def reduce_element(code, size, target, source):
-    """target = op(target, source) on one element of 2, 4 or 8 bytes."""
-    if size == 2:
-        store_u16(target, update16(code & 15, code >> 4, load_u16(target), load_u16(source)))
-    elif size == 4:
-        word = load_u32(source)
-        store_u32(target, update32(code, False, load_u32(target), word, word))
-    else:
-        long = load_u64(source)
-        store_u64(target, update64(code, load_u64(target), long, long))
-
-
-@native
-def reduce_bytes(code, target, source, size):
-    """The same over a run of bytes; bit 8 of the code: 64-bit elements."""
-    step = element_bytes(code & 255, code >> 8)
-    for at in range(0, size, step):
-        reduce_element(code & 255, step, target + at, source + at)
+@symbol("bulk_combine", STEP_SIGNATURE)
+def bulk_combine(ctx, job):
+    """What `combine` asks for: code, target, source, bytes."""
+    code, target, source, size = get(job), get(job + 8), get(job + 16), get(job + 24)
+    kind = code >> 4 & 15
+    at = np.int64(0)
+    while at < size:
+        if kind == F16 or kind == BF16:
+            store_u16(target + at, update16(code & 15, kind, load_u16(target + at), load_u16(source + at)))
+            at += 2
+        elif code >> 8 == 0 or kind == F16X2 or kind == BF16X2:
+            word = load_u32(source + at)
+            store_u32(target + at, update32(code & 255, False, load_u32(target + at), word, word))
+            at += 4
+        else:
+            long = load_u64(source + at)
+            store_u64(target + at, update64(code & 255, load_u64(target + at), long, long))
+            at += 8
+    return 0

@@ -21,6 +21,7 @@ import numpy as np
 
 from interp.runtime.access import fault, get, put
 from interp.runtime.async_copy import QUEUE_BYTES
+from interp.runtime.indirect import STEP_SIGNATURE, call_by_address
 from interp.runtime.layout import (
     CTX,
     FAULT_OUT_OF_BOUNDS,
@@ -39,11 +40,12 @@ from interp.tensorcore.integers import mma_s8
 from interp.tensorcore.model import F16
 
 _COUNT, _FIRST, _COMMITTED = 192, 200, 208
-E_GROUP, E_KINDS, E_SHAPE, E_FRACTIONS, E_FLOOR, E_A, E_B, E_SCALE, E_SITE = (8 * i for i in range(9))
+E_GROUP, E_KINDS, E_SHAPE, E_FRACTIONS, E_FLOOR, E_A, E_B, E_SCALE, E_SITE, E_WARP = (8 * i for i in range(10))
 E_SLOTS, E_REGISTERS = 128, 640
 ENTRY_BYTES = 1152
 WGMMA_BYTES = WGMMA_ENTRIES * ENTRY_BYTES
 _QUEUE, _WARP_ID = 8 * WARP["ASYNC"], 8 * WARP["ID"]
+_MULTIPLY = 8 * CTX["MULTIPLY"]
 _SHARED, _SHARED_SIZE = 8 * CTX["SHARED"], 8 * CTX["SHARED_SIZE"]
 
 A_IN_REGISTERS, TRANSPOSE_A, TRANSPOSE_B, NEGATE_A, NEGATE_B, INTEGER, SIGNED_A, SIGNED_B, CLAMP = (1 << i for i in range(9))
@@ -68,6 +70,7 @@ def async_wgmma(ctx, warp, site, mask, results, operands, kinds, shape, fraction
     put(entry + E_FRACTIONS, fractions)
     put(entry + E_FLOOR, floor)
     put(entry + E_SITE, site)
+    put(entry + E_WARP, warp)
     slots = (shape >> 8 & 255) * (2 if kinds >> 24 == F16 else 4)
     for i in range(slots):
         store_u32(entry + E_SLOTS + 4 * i, load_u32(operands + 4 * i))
@@ -83,7 +86,7 @@ def async_wgmma(ctx, warp, site, mask, results, operands, kinds, shape, fraction
     put(entry + E_SCALE, np.int64(load_u32(at + 256) & np.uint32(1)))
     put(queue + _COUNT, count + 1)
     if right_away(ctx):
-        _run_before(ctx, warp, queue, get(queue + _COMMITTED) + 1)
+        _run_before(ctx, queue, get(queue + _COMMITTED) + 1)
 
 
 @native
@@ -108,18 +111,18 @@ def async_wgmma_commit(ctx, warp, site, mask, results, operands, p0, p1, p2, p3)
 def async_wgmma_wait(ctx, warp, site, mask, results, operands, pending, p1, p2, p3):
     """Do what belongs to any but the `pending` most recent groups."""
     queue = get(warp + _QUEUE)
-    _run_before(ctx, warp, queue, get(queue + _COMMITTED) - pending)
+    _run_before(ctx, queue, get(queue + _COMMITTED) - pending)
 
 
 @native
-def _run_before(ctx, warp, queue, group):
+def _run_before(ctx, queue, group):
     """Run the entries of groups below `group`, in order."""
     first, count = get(queue + _FIRST), get(queue + _COUNT)
     while first < count:
         entry = queue + QUEUE_BYTES + first * ENTRY_BYTES
         if get(entry + E_GROUP) >= group:
             break
-        _run(ctx, warp, entry)
+        call_by_address(get(ctx + _MULTIPLY), ctx, entry)
         first += 1
     if first == count:
         first = np.int64(0)
@@ -201,9 +204,15 @@ def _check_descriptor(ctx, warp, site, descriptor):
         fault(ctx, warp, site, 0, FAULT_UNMODELLED, descriptor, 8)
 
 
+@symbol("wgmma_multiply", STEP_SIGNATURE)
+def wgmma_multiply(ctx, entry):
+    """Compute a warp's rows of one instruction, accumulators in place."""
+    _multiply(ctx, get(entry + E_WARP), entry)
+    return 0
+
+
 @native
-def _run(ctx, warp, entry):
-    """Compute the warp's rows of one instruction, accumulators in place."""
+def _multiply(ctx, warp, entry):
     kinds, shape, site = get(entry + E_KINDS), get(entry + E_SHAPE), get(entry + E_SITE)
     tiles, flags = shape >> 8 & 255, shape >> 16
     half = kinds >> 24 == F16
