@@ -3,6 +3,7 @@
     gpuemu.run(kernel, grid, *args, target="sm_90")     a Triton kernel on numpy arrays, in place
     gpuemu.Module.from_ptx(text)["entry"].launch(...)   PTX text from anywhere
     @gpuemu.op(...)                                     declares an op for `gpuemu ci`
+    gpuemu.TensorDescriptor(base, shape, ...)           a host-side tensor descriptor, as an argument
     gpuemu.sparse(shape, dtype)                         a huge array of which only touched pages exist
 
 Names are imported on first use, so that `import gpuemu` (and `gpuemu --help`) cost next to nothing.
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from gpuemu.gate.declare import Op as Op
     from gpuemu.gate.declare import Output as Output
     from gpuemu.gate.declare import op as op
+    from gpuemu.tensor_descriptor import TensorDescriptor as TensorDescriptor
     from gpuemu.triton_run import run as run
     from interp.launch import Module as Module
     from interp.launch import Result as Result
     from interp.memory import sparse as sparse
+    from interp.tensor_map import TensorMap as TensorMap
     from ptx.errors import GpuemuError as GpuemuError
     from ptx.errors import InvalidInput as InvalidInput
     from ptx.errors import LaunchFailure as LaunchFailure
@@ -36,6 +39,8 @@ _HOME = {
     "run": "gpuemu.triton_run",
     "Module": "interp.launch",
     "Result": "interp.launch",
+    "TensorDescriptor": "gpuemu.tensor_descriptor",
+    "TensorMap": "interp.tensor_map",
     "sparse": "interp.memory",
     "GpuemuError": "ptx.errors",
     "InvalidInput": "ptx.errors",

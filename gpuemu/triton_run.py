@@ -22,10 +22,11 @@ import ml_dtypes
 import numpy as np
 
 from gpuemu.arrays import Array, as_array, as_scalar, element_type
+from gpuemu.tensor_descriptor import base_array, for_binder, is_descriptor, tensor_map
 from interp.launch import BASE_SYMBOLS, Module, Result
 from interp.memory import plan_addresses
 from interp.runtime.native import prefetch
-from ptx.errors import InvalidInput
+from ptx.errors import InvalidInput, Unsupported
 from ptx.lower import specialise, toolchain, wrappers
 from ptx.lower.specialise import Binding, DevicePointer
 from ptx.lower.triton import Lowered, Param, lower_call
@@ -62,6 +63,8 @@ def run(
     num_stages: int = 3,
     num_ctas: int = 1,
     enable_fp_fusion: bool | None = None,
+    hooks: Hooks | None = None,
+    asynchrony: str = "late",
     **constexprs: Any,
 ) -> Result:
     """Compile a Triton kernel for `target` with no GPU, execute its PTX on the CPU, update the arrays in place.
@@ -71,10 +74,16 @@ def run(
     three, or a function of the bound arguments. `args` and `constexprs` bind as in a launch: arrays are numpy,
     ml_dtypes or torch-CPU; keyword arguments that are not parameters are Triton options (`maxnreg` ...). `device`:
     whose arithmetic and limits, default the target's. `ctas`: the (x, y, z) to run, others are skipped and the result
-    says 'partial'. `enable_fp_fusion`: None is Triton's default.
+    says 'partial'. `enable_fp_fusion`: None is Triton's default. `hooks`: observers, with engine="traced".
+    `asynchrony`: when asynchronous operations take effect, see `interp.launch.Entry.launch`. A tensor descriptor
+    (`gpuemu.TensorDescriptor`, or Triton's over a CPU tensor) is an argument like any other.
 
     Raises `InvalidInput` (arguments, what Triton rejects), `Unsupported` (valid, but not modelled), `LaunchFailure`.
     """
+    if num_ctas != 1:
+        raise Unsupported(
+            f"num_ctas={num_ctas}: clusters of more than one CTA are not modelled", help="run the kernel with num_ctas=1"
+        )
     asked = {"num_warps": num_warps, "num_stages": num_stages, "num_ctas": num_ctas}
     keywords = {**{k: v for k, v in asked.items() if v != _DEFAULTS[k]}, **constexprs}
     function, keywords, notes = wrappers.unwrap(kernel, args, keywords)
@@ -96,6 +105,8 @@ def run(
         ctas=ctas,
         engine=engine,
         names=loaded.names,
+        hooks=hooks,
+        asynchrony=asynchrony,
     )
     return _described(result, loaded.lowered, notes)
 
@@ -114,6 +125,12 @@ def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any
             arrays.append(array)
             pointers.append(pointer)
             return pointer
+        if is_descriptor(value):
+            base = base_array(value)
+            pointer = DevicePointer(element_type(base), 0, base, value.base)
+            arrays.append(base)
+            pointers.append(pointer)
+            return for_binder(value, pointer)
         if isinstance(value, tuple):
             inner = [convert(v) for v in value]
             return type(value)(*inner) if hasattr(value, "_fields") else tuple(inner)
@@ -137,7 +154,7 @@ def _load(bound: Binding, device: str | None, fmad: str | None) -> _Loaded:
         prefetch(BASE_SYMBOLS)  # compiled on another core while Triton lowers the kernel
         lowered = lower_call(bound)
         module = Module.from_ptx(lowered.ptx, device=device, fmad=fmad)
-        converters = tuple(_converter(param, bound.kernel) for param in lowered.params)
+        converters = tuple(_converter(param, bound.kernel, lowered.metadata) for param in lowered.params)
         names = (*(p.name for p in lowered.params), "global scratch", "profile scratch")
         loaded = _Loaded(lowered, module[lowered.entry], converters, names)
         if key is not None:
@@ -151,16 +168,24 @@ def _described(result: Result, lowered: Lowered, notes: tuple[str, ...]) -> Resu
     return result
 
 
-def _converter(param: Param, kernel: Any) -> Callable[[Mapping[str, Any]], Any]:
-    """A function from the bound values to what the launch wants for one parameter: an array or a typed scalar."""
+def _converter(param: Param, kernel: Any, metadata: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
+    """A function from the bound values to what the launch wants for one parameter: an array, a tensor map, a typed scalar."""
     name = kernel.params[param.path[0]].name
     rest = param.path[1:]
+    if param.type == "nvTmaDesc":
+        *rest, _, number = rest
+    elif param.path[-1] in ("nan", "round"):
+        rest = (*rest[:-1], {"nan": "padding", "round": "round_f32_to_tf32"}[str(param.path[-1])])
 
     def value_of(values: Mapping[str, Any]) -> Any:
         value = values[name]
         for index in rest:
-            value = value[index]
-        return value
+            value = value[index] if isinstance(index, int) else getattr(value, index)
+        return value == "nan" if isinstance(value, str) else value
+
+    if param.type == "nvTmaDesc":
+        about = metadata["tensordesc_meta"][number]
+        return lambda values: tensor_map(value_of(values), about)
 
     if param.type.startswith("*"):
 
@@ -209,7 +234,7 @@ def _grid(grid: Grid, bound: Binding) -> tuple[int, int, int]:
     """(x, y, z). A function gets the bound arguments by name, with the caller's arrays."""
     chosen: Any = grid
     if callable(grid):
-        chosen = grid({k: v.owner if isinstance(v, DevicePointer) else v for k, v in bound.values.items()})
+        chosen = grid({k: getattr(v, "owner", v) for k, v in bound.values.items()})
     sizes = (chosen,) if isinstance(chosen, (int, np.integer)) else tuple(chosen)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(s, (int, np.integer)) and s >= 0 for s in sizes):
         raise InvalidInput(f"grid {chosen!r} is not one to three sizes", where=specialise.where(bound.kernel))

@@ -1,6 +1,6 @@
 """Kernel arguments: what the caller passes, checked against the kernel's parameters and laid out as its parameter block.
 
-Arrays stand for 64-bit pointers. Integers and floats convert by the parameter's type; one that does not fit is an error, not a
+Arrays stand for 64-bit pointers, tensor maps for the 128 bytes of a `CUtensorMap`. Integers and floats convert by the parameter's type; one that does not fit is an error, not a
 wrapped value. An integer is allowed for a 64-bit parameter (a raw device address, 0 for none).
 """
 
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from interp.runtime.layout import TENSOR_MAP_BYTES
+from interp.tensor_map import TensorMap
 from ptx import ir
 from ptx.errors import InvalidInput
 from ptx.types import Kind, kind, width
@@ -37,6 +39,10 @@ def parameter_block(kernel: ir.Kernel, args: Sequence[Any], addresses: dict[int,
 
 
 def _bytes_of(kernel: ir.Kernel, param: ir.Param, value: Any, address: int | None) -> bytes:
+    if isinstance(value, TensorMap):
+        if not param.is_array or param.size != TENSOR_MAP_BYTES or address is None:
+            raise _mismatch(kernel, param, "a tensor map")
+        return value.encode(address)
     if address is not None:
         if param.is_array or width(param.type) != 64 or kind(param.type) is Kind.FLOAT:
             raise _mismatch(kernel, param, "an array")

@@ -36,6 +36,7 @@ from interp.runtime.bulk_list import BULK_BYTES
 from interp.runtime.job import Job, run_job
 from interp.runtime.native import address, prefetch
 from interp.runtime.wgmma import WGMMA_BYTES
+from interp.tensor_map import memory_of
 from interp.variables import Places, place_globals, place_kernel
 from ptx import ir
 from ptx.decode import decode
@@ -191,7 +192,7 @@ class Entry:
         shown = list(names) if names is not None else [p.name for p in self.kernel.params]
         noted = record.begin(
             self.module, self.kernel.name, shown, args, grid=grid3, block=block3, shared=shared,
-            ctas=None if ctas is None else tuple(tuple(int(x) for x in c) for c in list_), engine=engine, fuel=fuel, asynchrony=asynchrony,
+            ctas=None if ctas is None else tuple(tuple(int(x) for x in c) for c in list_), engine=engine, counters=counters, fuel=fuel, asynchrony=asynchrony,
         )  # fmt: skip
         result = self._run(grid3, block3, args, shared, list_, counters, fuel or DEFAULT_FUEL, shown, watch, engine, hooks, asynchrony)
         if ctas is not None and len(list_) < grid3[0] * grid3[1] * grid3[2]:
@@ -233,8 +234,9 @@ class Entry:
 
             observer = Observer(program, hooks)
         recipe = program.recipe if program is not None else self.compiled(counters).recipe
-        positions = [i for i, a in enumerate(args) if isinstance(a, np.ndarray)]
-        arrays = [args[i] for i in positions]
+        memory = [memory_of(a) for a in args]
+        positions = [i for i, array in enumerate(memory) if array is not None]
+        arrays = [array for array in memory if array is not None]
         addresses, allocations = plan(arrays)
         params = parameter_block(self.kernel, args, dict(zip(positions, addresses, strict=True)))
         rows = table([*module.globals.allocations, *allocations])
@@ -276,7 +278,7 @@ class Entry:
             raise observer.error
         scene = Scene(
             arena[outcome.slot * job.slot_bytes :][: job.slot_bytes].view(np.int64), self.sites, recipe, allocations,
-            [*((names[i], args[i], at) for i, at in zip(positions, addresses, strict=True)), *module.globals.named],
+            [*((names[i], array, at) for i, array, at in zip(positions, arrays, addresses, strict=True)), *module.globals.named],
         )  # fmt: skip
         findings: tuple[Finding, ...] = ()
         if outcome.state == L.CTA_FAULT and scene.get("FAULT") == L.FAULT_SPLIT:

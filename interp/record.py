@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from interp.memory import extent, plan
 from interp.result import Result
+from interp.tensor_map import TensorMap, memory_of
 from ptx import ir
 
 if TYPE_CHECKING:
@@ -49,11 +50,23 @@ class ArrayArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMapArgument:
+    """A tensor map; `memory` is the array that it describes."""
+
+    name: str
+    memory: ArrayArgument
+    map: TensorMap
+
+
+@dataclass(frozen=True, slots=True)
 class ScalarArgument:
     """A number, or the bytes of a by-value parameter."""
 
     name: str
     value: Any
+
+
+Argument = ArrayArgument | TensorMapArgument | ScalarArgument
 
 
 @dataclass
@@ -69,9 +82,10 @@ class LaunchRecord:
     engine: str
     fuel: int | None
     storages: tuple[Storage, ...]
-    arguments: tuple[ArrayArgument | ScalarArgument, ...]
+    arguments: tuple[Argument, ...]
     result: Result | None = None
     asynchrony: str = "late"
+    counters: bool = True  # repeated as it was: the native code is there already
 
     @property
     def ptx(self) -> str:
@@ -101,11 +115,16 @@ class LaunchRecord:
         return self._launch(fresh, None if watch is None else self.storages[watch[0]].device + watch[1])
 
     def _launch(self, memory: Sequence[np.ndarray[Any, Any]], watch: int | None) -> Result:
-        args = [self._fresh(a, memory) if isinstance(a, ArrayArgument) else a.value for a in self.arguments]
+        args = [self._argument(a, memory) for a in self.arguments]
         return self.module[self.entry].launch(  # type: ignore[no-any-return]
             grid=self.grid, block=self.block, args=args, shared=self.shared, ctas=self.ctas, engine=self.engine,
-            fuel=self.fuel, watch=watch, counters=False, asynchrony=self.asynchrony,
+            fuel=self.fuel, watch=watch, counters=self.counters, asynchrony=self.asynchrony,
         )  # fmt: skip
+
+    def _argument(self, a: Argument, memory: Sequence[np.ndarray[Any, Any]]) -> Any:
+        if isinstance(a, TensorMapArgument):
+            return replace(a.map, array=self._fresh(a.memory, memory))
+        return self._fresh(a, memory) if isinstance(a, ArrayArgument) else a.value
 
     def _fresh(self, a: ArrayArgument, storages: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
         if a.storage is None:
@@ -150,22 +169,22 @@ def begin(module: Any, entry: str, names: Sequence[str], args: Sequence[Any], **
     """Note a launch that is about to be made, if anybody is recording."""
     if not _logs:
         return None
-    arrays = [a for a in args if isinstance(a, np.ndarray)]
+    arrays = [a for a in map(memory_of, args) if a is not None]
     addresses, allocations = plan(arrays)
     storages = tuple(Storage(a.host, a.low, _bytes_at(a.host, a.high - a.low)) for a in allocations)
     place = {member: i for i, a in enumerate(allocations) for member in a.members}
-    arguments: list[ArrayArgument | ScalarArgument] = []
+    arguments: list[Argument] = []
     seen = 0
     for name, value in zip(names, args, strict=True):
-        if isinstance(value, np.ndarray):
-            home = place.get(seen)
-            offset = extent(value).first - allocations[home].host if home is not None else 0
-            arguments.append(
-                ArrayArgument(name, home, offset, value.dtype, value.shape, value.strides, bool(value.flags.writeable), value)
-            )
-            seen += 1
-        else:
+        array = memory_of(value)
+        if array is None:
             arguments.append(ScalarArgument(name, value))
+            continue
+        home = place.get(seen)
+        offset = extent(array).first - allocations[home].host if home is not None else 0
+        seen += 1
+        held = ArrayArgument(name, home, offset, array.dtype, array.shape, array.strides, bool(array.flags.writeable), array)
+        arguments.append(TensorMapArgument(name, held, value) if isinstance(value, TensorMap) else held)
     record = LaunchRecord(module=module, entry=entry, storages=storages, arguments=tuple(arguments), **launch)
     for log in _logs:
         log.launches.append(record)

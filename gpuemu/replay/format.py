@@ -47,7 +47,20 @@ class ScalarArgument(msgspec.Struct, frozen=True, tag="scalar", forbid_unknown_f
     value: str
 
 
-Argument = ArrayArgument | ScalarArgument
+class TensorMapArgument(msgspec.Struct, frozen=True, tag="tensor_map", forbid_unknown_fields=True):
+    """A tensor map over an array (`interp.tensor_map.TensorMap`); sizes outermost first, `map_strides` in bytes."""
+
+    name: str
+    memory: ArrayArgument
+    map_shape: tuple[int, ...]
+    map_strides: tuple[int, ...]
+    box: tuple[int, ...]
+    element_type: str
+    swizzle: int
+    fill: str
+
+
+Argument = ArrayArgument | TensorMapArgument | ScalarArgument
 
 
 class Buffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

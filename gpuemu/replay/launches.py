@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuemu.gate.dtypes import name_of
-from gpuemu.replay.format import Argument, ArrayArgument, ScalarArgument
+from gpuemu.replay.format import Argument, ArrayArgument, ScalarArgument, TensorMapArgument
 
 
 @dataclass(slots=True)
@@ -133,14 +133,23 @@ def _launch(launch: Any, place: Any, sets: tuple[tuple[int, bytes], ...]) -> Rec
 
 
 def _argument(given: Any, launch: Any, place: Any) -> Argument:
+    if hasattr(given, "map"):
+        m = given.map
+        return TensorMapArgument(
+            given.name, _array(given.memory, launch, place), m.shape, m.strides, m.box, m.element_type, m.swizzle, m.fill
+        )
     if hasattr(given, "array"):
-        number, at = (0, 0) if given.storage is None else place(launch.storages[given.storage].host)
-        offset = at + given.offset if given.storage is not None else 0
-        return ArrayArgument(
-            given.name, number if given.storage is not None else None, offset, name_of(given.dtype), given.shape,
-            given.strides, given.writable,
-        )  # fmt: skip
+        return _array(given, launch, place)
     return scalar(given.name, given.value)
+
+
+def _array(given: Any, launch: Any, place: Any) -> ArrayArgument:
+    number, at = (0, 0) if given.storage is None else place(launch.storages[given.storage].host)
+    offset = at + given.offset if given.storage is not None else 0
+    return ArrayArgument(
+        given.name, number if given.storage is not None else None, offset, name_of(given.dtype), given.shape,
+        given.strides, given.writable,
+    )  # fmt: skip
 
 
 def scalar(name: str, value: Any) -> ScalarArgument:

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from gpuemu.gate.dtypes import FORMATS, numpy_dtype
 from gpuemu.gate.judge import compare
-from gpuemu.replay.format import Argument, ArrayArgument, OutputRecord, ReplayRecord
+from gpuemu.replay.format import Argument, ArrayArgument, OutputRecord, ReplayRecord, TensorMapArgument
 from gpuemu.replay.read import Replay
 from gpuemu.replay.source import SourceRun
+from interp.tensor_map import TensorMap
 from ptx.errors import GpuemuError, InvalidInput
 
 
@@ -104,8 +105,9 @@ def buffer_name(record: ReplayRecord, number: int) -> str:
     """What the kernel calls a buffer: the name of the first argument that lies in it."""
     for launch in record.launches:
         for given in launch.arguments:
-            if isinstance(given, ArrayArgument) and given.buffer == number:
-                return given.name
+            array = given.memory if isinstance(given, TensorMapArgument) else given
+            if isinstance(array, ArrayArgument) and array.buffer == number:
+                return array.name
     return f"buffer {number}"
 
 
@@ -141,7 +143,12 @@ def run_launches(replay: Replay, memory: list[NDArray[np.uint8]]) -> list[Any]:
 
 
 def argument(given: Argument, memory: list[NDArray[np.uint8]]) -> Any:
-    """A launch argument from its record: a view of a buffer, or a scalar."""
+    """A launch argument from its record: a view of a buffer, a tensor map over one, or a scalar."""
+    if isinstance(given, TensorMapArgument):
+        return TensorMap(
+            argument(given.memory, memory), given.map_shape, given.map_strides, given.box, given.element_type, given.swizzle,
+            given.fill,
+        )  # fmt: skip
     if isinstance(given, ArrayArgument):
         if given.buffer is None:
             return np.empty(given.shape, dtype_of(given.dtype))

@@ -11,8 +11,7 @@ from typing import Any
 from interp.kit import Kit
 from interp.ops.table import isa
 from interp.runtime.atomics import atomic_symbol
-from interp.runtime.layout import SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED
-from interp.runtime.tensor_copy import TYPES
+from interp.runtime.layout import SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, TENSOR_TYPES
 from interp.runtime.tensor_map import FIELDS
 from ptx.isa import Cost, Effect
 
@@ -190,7 +189,7 @@ def replace_element(k: Kit, field: str, ss: str | None, type: str, n: int) -> An
 
 
 def _legal_choice(field: str, n: int = 0, **_: Any) -> str | None:
-    most = {"elemtype": len(TYPES) - 1, "interleave_layout": 2, "swizzle_mode": 4, "fill_mode": 1, "swizzle_atomicity": 3}[field]
+    most = {"elemtype": len(TENSOR_TYPES) - 1, "interleave_layout": 2, "swizzle_mode": 4, "fill_mode": 1, "swizzle_atomicity": 3}[field]
     return None if 0 <= n <= most else f"{field} {n} is not modelled"
 
 

@@ -126,6 +126,10 @@ FAULT_STOPPED = 32
 FAULT_SPLIT = 33
 """A hook stopped the launch; lanes parted in a kernel whose lanes never part by the uniformity analysis: a defect of ours."""
 
+TENSOR_MAP_BYTES = 128
+TENSOR_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
+"""Element types of tensor maps by the number that `tensormap.replace.elemtype` takes."""
+
 ASYNC_LATE, ASYNC_EAGER, ASYNC_SEEDED = range(3)
 ASYNCHRONY = {"late": ASYNC_LATE, "eager": ASYNC_EAGER, "seeded": ASYNC_SEEDED}
 """When asynchronous operations take effect: at the wait that guarantees it, at issue, or at either by a seeded choice."""

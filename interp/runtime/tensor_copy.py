@@ -20,18 +20,14 @@ from __future__ import annotations
 import numpy as np
 
 from interp.runtime.access import fault, get, locate_bytes, note_write
-from interp.runtime.layout import CTX, FAULT_BAD_TENSOR_MAP, FAULT_MISALIGNED, FAULT_UNMODELLED
+from interp.runtime.layout import CTX, FAULT_BAD_TENSOR_MAP, FAULT_MISALIGNED, FAULT_UNMODELLED, TENSOR_MAP_BYTES
 from interp.runtime.raw import load_u8, load_u32, load_u64, native, store_u8, store_u64
 from interp.runtime.tile_reduce import combine
 
 ADDRESS, TYPE, RANK, INTERLEAVE, SWIZZLE, FILL = 0, 8, 9, 10, 11, 12
 SIZES, BOX, STEPS, STRIDES = 16, 36, 56, 80
-MAP_BYTES = 128
 LOAD, STORE, REDUCE = 1, 2, 3
 _WATCH_HI = 8 * CTX["WATCH_HI"]
-
-TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
-"""Element types by the number that `tensormap.replace.elemtype` takes."""
 
 
 @native
@@ -73,7 +69,7 @@ def check_map(ctx, warp, site, lane, map_, address, shared, rank):
     size = type_bytes(np.int64(load_u8(map_ + TYPE)))
     swizzle = np.int64(load_u8(map_ + SWIZZLE))
     if size == 0 or load_u8(map_ + INTERLEAVE) != 0 or swizzle > 3:
-        fault(ctx, warp, site, lane, FAULT_UNMODELLED, address, MAP_BYTES)
+        fault(ctx, warp, site, lane, FAULT_UNMODELLED, address, TENSOR_MAP_BYTES)
         return np.int64(0)
     good = np.int64(load_u8(map_ + RANK)) + 1 == rank and get(map_ + ADDRESS) & 15 == 0
     total = np.int64(size)
@@ -90,7 +86,7 @@ def check_map(ctx, warp, site, lane, map_, address, shared, rank):
         if row & 15 != 0 or (swizzle != 0 and row > 16 << swizzle):
             good = False
     if not good:
-        fault(ctx, warp, site, lane, FAULT_BAD_TENSOR_MAP, address, MAP_BYTES)
+        fault(ctx, warp, site, lane, FAULT_BAD_TENSOR_MAP, address, TENSOR_MAP_BYTES)
         return np.int64(0)
     if shared & 127 != 0:
         fault(ctx, warp, site, lane, FAULT_MISALIGNED, shared, 128)
@@ -170,11 +166,11 @@ def copy_tile(ctx, warp, site, lane, kind, map_, coords, host, shared, op):
     rank = np.int64(load_u8(map_ + RANK)) + 1
     size = type_bytes(np.int64(load_u8(map_ + TYPE)))
     if kind == REDUCE and _number_class(np.int64(load_u8(map_ + TYPE))) < 0:
-        fault(ctx, warp, site, lane, FAULT_BAD_TENSOR_MAP, get(map_ + ADDRESS), MAP_BYTES)
+        fault(ctx, warp, site, lane, FAULT_BAD_TENSOR_MAP, get(map_ + ADDRESS), TENSOR_MAP_BYTES)
         return
     step0 = np.int64(load_u32(map_ + STEPS))
     if step0 != 1:
-        fault(ctx, warp, site, lane, FAULT_UNMODELLED, get(map_ + ADDRESS), MAP_BYTES)
+        fault(ctx, warp, site, lane, FAULT_UNMODELLED, get(map_ + ADDRESS), TENSOR_MAP_BYTES)
         return
     n0, size0, c0 = _extent(map_, 0), np.int64(load_u32(map_ + SIZES)), get(coords)
     first, last = max(np.int64(0), -c0), min(n0, size0 - c0)

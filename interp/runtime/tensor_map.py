@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from interp.runtime.access import fault, get, locate
-from interp.runtime.layout import FAULT_BAD_TENSOR_MAP, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED
+from interp.runtime.layout import FAULT_BAD_TENSOR_MAP, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, TENSOR_MAP_BYTES
 from interp.runtime.native import symbol
 from interp.runtime.raw import load_u64, store_u8, store_u32, store_u64
-from interp.runtime.tensor_copy import ADDRESS, BOX, FILL, INTERLEAVE, MAP_BYTES, RANK, SIZES, STEPS, STRIDES, SWIZZLE, TYPE
+from interp.runtime.tensor_copy import ADDRESS, BOX, FILL, INTERLEAVE, RANK, SIZES, STEPS, STRIDES, SWIZZLE, TYPE
 
 FIELDS = {
     "global_address": (ADDRESS, 8, 1), "rank": (RANK, 1, 1), "box_dim": (BOX, 4, 5), "global_dim": (SIZES, 4, 5),
@@ -35,7 +35,7 @@ def tensor_map_replace(ctx, warp, site, mask, results, operands, offset, size, s
             value = load_u64(operands + 256 + 8 * i)
             if size == 1:
                 if value > np.uint64(255):
-                    fault(ctx, warp, site, i, FAULT_BAD_TENSOR_MAP, address, MAP_BYTES)
+                    fault(ctx, warp, site, i, FAULT_BAD_TENSOR_MAP, address, TENSOR_MAP_BYTES)
                     return
                 store_u8(at + offset, np.uint8(value))
             elif size == 4:
@@ -49,7 +49,7 @@ def tensor_map_copy(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
     """cp_fenceproxy. Operands: global address, shared address (64 bits each). Once for the warp."""
     for i in range(32):
         if mask >> i & 1:
-            for part in range(0, MAP_BYTES, 64):
+            for part in range(0, TENSOR_MAP_BYTES, 64):
                 source = get(operands + 256 + 8 * i) + part
                 space = np.int64(SPACE_GENERIC if source >> 32 else SPACE_SHARED)
                 at = locate(ctx, warp, site, i, space, source, 64, False)

@@ -45,7 +45,7 @@ ELEMENT_TYPES: Mapping[str, str] = {
     "float8_e5m2fnuz": "fp8e5b16",
 }
 
-Path = tuple[int, ...]
+Path = tuple[int | str, ...]
 
 
 class DevicePointer:

@@ -10,15 +10,17 @@ The result is a function of the key: the kernel's source with everything it reac
 from (their names are in the PTX), signature, constants, attributes, options, target, and the compiler's fingerprint
 (`toolchain.py`). A constant without stable text (an object of the user's own) is compiled each time, never cached.
 
-Limits: NVIDIA targets; Triton 3.9. Gluon kernels and tensor-descriptor arguments are refused by name.
+Limits: NVIDIA targets; Triton 3.9. Gluon kernels are refused by name.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 from ptx import cache
@@ -27,7 +29,7 @@ from ptx.lower import specialise, toolchain
 from ptx.lower.specialise import Path
 
 _KIND = "lowered"
-_FORMAT = "lowered 1"
+_FORMAT = "lowered 2"
 _TEXT_STAGES = ("ttir", "ttgir", "llir", "ptx")
 
 
@@ -35,7 +37,9 @@ _TEXT_STAGES = ("ttir", "ttgir", "llir", "ptx")
 class Param:
     """One parameter of the entry, in PTX order: a name, its place in the call, and Triton's type for it.
 
-    `path` is (parameter index, index inside a tuple ...); `type` is "*fp32", "*kfp32" (const), "i32", "u1", "fp32" ...
+    `path` is (parameter index, index inside a tuple ...); `type` is "*fp32", "*kfp32" (const), "i32", "u1", "fp32" ... A tensor
+    descriptor becomes several parameters, whose paths go on with "map" and the number of its `tensordesc_meta` (type "nvTmaDesc"),
+    or "base", then "shape" or "strides" and a dimension; "nan" and "round" are its flags.
     Two more parameters, global scratch and profile scratch, both u64 addresses, follow the last one in the PTX.
     """
 
@@ -89,7 +93,6 @@ def lower(
     chosen = _options(kernel, backend, arch, dict(options or {}))
     source_type = import_module("triton.compiler").ASTSource
     source = source_type(kernel, dict(signature), dict(constexprs or {}), dict(attrs or {}))
-    params = tuple(_params(signature))
     key = _key(source, chosen, arch, cubin)
     if key is not None and (kept := _from_cache(key, cubin)) is not None:
         return kept
@@ -97,7 +100,7 @@ def lower(
     lowered = Lowered(
         entry=metadata["name"],
         target=f"sm_{arch}",
-        params=params,
+        params=tuple(_params(signature, metadata)),
         ttir=texts["ttir"],
         ttgir=texts["ttgir"],
         ptx=texts["ptx"],
@@ -148,21 +151,45 @@ def _options(kernel: Any, backend: Any, arch: int, asked: dict[str, Any]) -> Any
         raise InvalidInput(f"Triton refuses the options: {e}", where=specialise.where(kernel)) from e
 
 
-def _params(signature: Mapping[str, Any]) -> Iterator[Param]:
+def _params(signature: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Param]:
+    maps = metadata.get("tensordesc_meta") or ()
+    seen = count()
+
     def visit(name: str, path: Path, kind: Any) -> Iterator[Param]:
         if isinstance(kind, tuple):
             for i, inner in enumerate(kind):
                 yield from visit(f"{name}[{i}]", (*path, i), inner)
         elif str(kind).startswith("tensordesc"):
-            raise Unsupported(
-                f"parameter {name} is a host-side tensor descriptor",
-                help="make the descriptor inside the kernel with tl.make_tensor_descriptor, or pass a pointer",
-            )
+            yield from _descriptor(name, path, str(kind), next(seen) if maps else None)
         elif kind != "constexpr":
             yield Param(name, path, str(kind))
 
     for index, (name, kind) in enumerate(signature.items()):
         yield from visit(name, (index,), kind)
+
+
+def _descriptor(name: str, path: Path, kind: str, number: int | None) -> Iterator[Param]:
+    """The parameters of a tensor descriptor; `number`: of its tensor map, None where targets have none.
+
+    Source: triton 3.9.0 `backends/driver.py`, `_expand_descriptor`."""
+    match = re.fullmatch(r"tensordesc<(\w+)\[([\d, ]*)\]>", kind)
+    if match is None:
+        raise Unsupported(f"parameter {name} is a tensor descriptor of type {kind}", help="tiled descriptors are modelled")
+    rank = match[2].count(",") + 1
+
+    def sizes(shape: str, strides: str) -> Iterator[Param]:
+        for what, of in (("shape", shape), ("strides", strides)):
+            for d in range(rank):
+                yield Param(f"{name}.{what}{d}", (*path, what, d), of)
+
+    if number is not None:
+        yield Param(f"{name}.map", (*path, "map", number), "nvTmaDesc")
+    else:
+        yield Param(f"{name}.base", (*path, "base"), f"*{match[1]}")
+        yield from sizes("i64", "i64")
+        yield Param(f"{name}.nan", (*path, "nan"), "i1")
+        yield Param(f"{name}.round", (*path, "round"), "i1")
+    yield from sizes("i32", "i64")
 
 
 def _key(source: Any, options: Any, arch: int, cubin: bool) -> str | None:
