@@ -244,11 +244,12 @@ class ExactKit:
         return lambda a: int(decode(n, a) == "nan")
 
     def lane(self, name: str, *params: int) -> Callable[..., Any]:
-        scalar = LANE_FUNCTIONS[name].python
+        function = LANE_FUNCTIONS[name]
+        types = [getattr(np, f"uint{n}") for n in function.operands]
 
         def call(*words: int) -> int:
             with np.errstate(over="ignore"):  # unsigned words wrap
-                return int(scalar(*words, *params))
+                return int(function.python(*(t(w) for t, w in zip(types, words, strict=True)), *params))
 
         return call
 

@@ -33,7 +33,7 @@ def nth_set(mask: Any, base: Any, offset: Any) -> Any:
 
 
 @lane("find_nth_set", (32, 32, 32), 32, nth_set)
-def find_nth_set(results, operands, p0, p1, p2):
+def find_nth_set(results: int, operands: int, p0: int, p1: int, p2: int) -> None:
     for i in range(32):
         base, offset = load_u32(operands + 128 + 4 * i), load_u32(operands + 256 + 4 * i)
         store_u32(results + 4 * i, nth_set(load_u32(operands + 4 * i), base, offset))

@@ -12,7 +12,7 @@ from interp.launch import Module
 from ptx.isa import Op, Vector
 from tests.isa.forms import WORDS, Form, forms, inputs, lane_records, place, ptx, rows, spread, vector_form
 
-FORMS_PER_RECORD = 4
+FORMS_PER_RECORD = 3
 BATCH = 64
 ANSWERS = Path(__file__).with_name("h200_forms.npz")
 

@@ -1,6 +1,6 @@
 """Make `h200_forms.npz`: `python -m tests.isa.on_gpu write DIR`, then on a GPU `python DIR/on_gpu.py run DIR OUT.npz`.
 
-`write` puts a PTX file for every batch of forms into DIR, with the input words and copies of this file and of the driver
+`write` puts a PTX file for every batch of forms into DIR, with the input words and this file and the driver
 interface. `run` needs numpy and a CUDA driver only; its output is the archive that the tests read.
 """
 

@@ -5,6 +5,8 @@ makes it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -22,11 +24,20 @@ DIFFERENT = {
 }
 
 
+UNDEFINED: dict[str, Callable[[list[int]], bool]] = {"fns.b32": lambda sources: sources[1] > 31}
+"""Operands for which the manual leaves the answer open, by opcode."""
+
+
+def in_register(word: int, type: str) -> int:
+    """A result as it stands in the 32-bit register of `ptx`: 8-bit results are extended there."""
+    return word | 0xFFFF_FF00 if type == "s8" and word >> 7 else word
+
+
 def test_examples(executed: Executed) -> None:
     wrong = []
     for lane, (_, vector, f) in executed.examples.items():
         got = tuple(int(row[lane]) for row in executed.results[f.opcode])
-        if got != vector.results[: len(got)]:
+        if got != tuple(in_register(w, t) for w, t in zip(vector.results, f.results, strict=False)):
             wrong.append(f"{f.opcode}: {vector.why}: {[hex(w) for w in got]}, not {[hex(w) for w in vector.results]}")
     assert wrong == []
 
@@ -39,9 +50,10 @@ def test_random_words_as_the_exact_kit(op, executed: Executed) -> None:  # type:
         for lane in executed.random:
             sources = operand_words(f, executed.words[lane])
             outcome = function(*sources)
-            expected = outcome if isinstance(outcome, tuple) else (outcome,)
+            exact = outcome if isinstance(outcome, tuple) else (outcome,)
+            expected = tuple(in_register(word, type) for word, type in zip(exact, f.results, strict=False))
             got = tuple(int(row[lane]) for row in executed.results[f.opcode])
-            if got != expected[: len(got)]:
+            if got != expected:
                 a, b, c = ([hex(w) for w in words] for words in (sources, got, expected))
                 wrong.append(f"{f.opcode} {a}: {b}, exact {c}")
     assert wrong == []
@@ -61,9 +73,11 @@ def test_answers_of_an_h200(executed: Executed) -> None:
             continue
         for row, got in enumerate(executed.results[opcode]):
             expected = answers[first[index[opcode]] + row]
-            for i in np.nonzero(got[executed.stored] != expected)[0][:1]:
+            for i in np.nonzero(got[executed.stored] != expected)[0]:
                 lane = executed.stored[int(i)]
-                sources = [hex(w) for w in operand_words(f, executed.words[lane])]
-                wrong.append(f"{opcode} {sources}: {int(got[lane]):#x}, H200 {int(expected[i]):#x}")
+                sources = operand_words(f, executed.words[lane])
+                if opcode in UNDEFINED and UNDEFINED[opcode](sources):
+                    continue
+                wrong.append(f"{opcode} {[hex(w) for w in sources]}: {int(got[lane]):#x}, H200 {int(expected[i]):#x}")
     assert missing == [], "ask the hardware: tests/isa/on_gpu.py"
     assert wrong == []
