@@ -52,18 +52,33 @@ def tanh(k: Kit) -> Any:
     return k.lane("tanh_unit_f32")
 
 
+def _divide(k: Kit, full: bool) -> Any:
+    """a * rcp(b), both scaled first: by 2^24 for a zero or subnormal b, by 0.25 (`full`) for |b| above 2^126."""
+    mul, rcp, and_, lt, select = k.fmul(32), k.lane("rcp_unit_f32"), k.and_(32), k.lt_u(32), k.select(32)
+    magnitude, smallest, huge, inf = (k.const(32, v) for v in (0x7FFF_FFFF, 0x0080_0000, 0x7E80_0000, INF + 1))
+    one, up, down, both = k.const(32, ONE), k.const(32, 0x4B80_0000), k.const(32, 0x3E80_0000), k.and_(1)
+
+    def divide(a: Any, b: Any) -> Any:
+        m = and_(b, magnitude)
+        scale = select(both(lt(huge, m), lt(m, inf)), down, one) if full else one
+        scale = select(lt(m, smallest), up, scale)
+        return mul(mul(a, scale), rcp(mul(b, scale)))
+
+    return divide
+
+
 @isa.op("div.approx{.ftz}.f32 d, a, b", types=_F32, cost=Cost.SFU, ref="floating-point-instructions-div",
         vectors=[vec(".approx.f32", ONE, ONE, d=ONE, why="1/1")])
 def div_approx(k: Kit, ftz: bool) -> Any:
     """d = a * rcp(b), scaled for subnormal b"""
-    return k.lane("div_approx_ftz_f32" if ftz else "div_approx_f32")
+    return k.lane("div_approx_ftz_f32") if ftz else _divide(k, full=False)
 
 
 @isa.op("div.full{.ftz}.f32 d, a, b", types=_F32, cost=Cost.SFU, ref="floating-point-instructions-div",
         vectors=[vec(".full.f32", ONE, ONE, d=ONE, why="1/1")])
 def div_full(k: Kit, ftz: bool) -> Any:
     """d = a * rcp(b), scaled over the full range of b"""
-    return k.lane("div_full_ftz_f32" if ftz else "div_full_f32")
+    return k.lane("div_full_ftz_f32") if ftz else _divide(k, full=True)
 
 
 def _halves(k: Kit, name: str, type: str) -> Any:
