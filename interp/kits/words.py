@@ -28,8 +28,8 @@ from numba.extending import intrinsic
 from interp.kit import CANONICAL_NAN
 from interp.runtime.raw import stack_scratch
 
-Builder = ir.IRBuilder
-Value = ir.Value
+Builder = Any  # ir.IRBuilder, which is untyped
+Value = Any  # ir.Value
 
 LANES = 32
 WIDTHS = (8, 16, 32, 64)

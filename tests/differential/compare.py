@@ -107,8 +107,8 @@ def _is_guarded(batch: Batch, line: int) -> bool:
 
 
 def key(op: Op) -> str:
-    """A record's name in tables."""
-    return op.syntax
+    """A record's name in tables: a syntax line may have several records."""
+    return f"{op.syntax}  ({op.meaning.__name__})"
 
 
 def instruction_at(module: ir.Module, line: int) -> ir.Inst:

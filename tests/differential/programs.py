@@ -15,9 +15,11 @@ from random import Random
 
 import numpy as np
 
+from interp.kits.python import PythonKit
 from interp.ops import ISA
+from ptx.errors import Unsupported
 from ptx.isa import Op
-from tests.differential import forms
+from tests.differential import asynchronous, forms
 from tests.differential.forms import POOLS, register, word
 
 THREAD_IN, THREAD_OUT, SCRATCH = 128, 144, 1024
@@ -30,10 +32,12 @@ _HEADER = """.version 8.8
 {{
 \t.reg .pred %p<6>, %pt<4>;
 \t.reg .b16 %h<8>;
-\t.reg .b32 %r<12>, %t<16>;
+\t.reg .b32 %r<12>, %t<16>, %w<16>;
 \t.reg .b64 %q<8>, %a<8>;
 \t.reg .f64 %d<4>;
-\t.shared .align 16 .b8 area[1024];
+\t.shared .align 1024 .b8 area[24576];
+\t.shared .align 128 .b8 map[128];
+\t.shared .align 8 .b8 bars[64];
 \t.local .align 8 .b8 own[64];
 """
 _BY_NAME: dict[str, list[Op]] = {}
@@ -86,6 +90,16 @@ class _Writer:
         op = _BY_NAME[name][index]
         self.record(op)
         return forms.opcode(op, self.rng, fixed)[0]
+
+    def record_of(self, start: str, index: int = 0) -> Op:
+        """The record whose syntax line starts so; of several the one at `index`."""
+        return [o for o in ISA.ops if o.syntax.startswith(start)][index]
+
+    def draw_syntax(self, start: str, **fixed: str) -> str:
+        """A random opcode of the record whose syntax line starts so, drawn."""
+        op = self.record_of(start)
+        self.record(op)
+        return forms.opcode(op, self.rng, {k: v for k, v in fixed.items() if k in op.choices or k in op.flags})[0]
 
     def fresh(self) -> str:
         self.labels += 1
@@ -142,6 +156,7 @@ class _Writer:
             (6 if together else 2, self.exchange), (4 if together else 0, self.shared_exchange), (2, self.async_copy),
             (3 if together and self.full and not self.left else 0, self.matrix),
             (1 if together and not self.uniform and self.nesting == 0 else 0, self.leave),
+            (6 if together and self.full and not self.left else 0, self.asynchronous),
         ]  # fmt: skip
         rng.choices([c for _, c in choices], [w for w, _ in choices])[0]()
 
@@ -386,6 +401,10 @@ class _Writer:
                 self.record(by_head[head])
                 self.put(head + (f" {rng.randrange(2)}" if head.endswith("wait_group") else ""))
 
+    def asynchronous(self) -> None:
+        choices = asynchronous.STATEMENTS
+        self.rng.choices([f for _, f in choices], [w for w, _ in choices])[0](self)
+
     def matrix(self) -> None:
         rng = self.rng
         name = rng.choice(("mma", "mma", "ldmatrix", "movmatrix", "stmatrix"))
@@ -407,7 +426,13 @@ class _Writer:
     def multiply(self) -> None:
         rng = self.rng
         op = rng.choice(_BY_NAME["mma"])
-        text, mods = forms.opcode(op, rng)
+        while True:
+            text, mods = forms.opcode(op, rng)
+            try:
+                op.meaning(PythonKit(90), **mods)
+            except Unsupported:  # not on this device
+                continue
+            break
         self.record(op)
         types = forms._resolve_types(op, mods)
         parts = []

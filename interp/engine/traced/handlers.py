@@ -19,7 +19,6 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -36,7 +35,7 @@ from interp.runtime import raw as raw_module
 from interp.runtime.native import numba_settings
 from ptx.cache import directory
 from ptx.isa import Form
-from ptx.types import is_signed, width
+from ptx.types import is_signed
 
 SIGNATURE = "void(int64, int64, int64, int64, int64)"
 _HEADER = "# Written by interp.kits.python; the names are those of interp.kits.words.\n"
@@ -61,7 +60,8 @@ class Target:
     type: str
 
 
-Sources = tuple["Source | tuple[Source, ...]", ...]
+Nested = Source | tuple["Nested", ...]
+"""Sources as the meaning takes them: vectors and tensor addresses are tuples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ _BY_SHAPE: dict[Any, Handler] = {}
 _BY_TEXT: dict[str, Any] = {}
 
 
-def handler(form: Form, sources: Sources, targets: tuple[Target, ...], device: int) -> Handler:
+def handler(form: Form, sources: tuple[Nested, ...], targets: tuple[Target, ...], device: int) -> Handler:
     """The handler of a form for operands of these kinds; `device`: whose arithmetic is meant."""
     key = (form.op, tuple(sorted(form.mods.items(), key=lambda m: m[0])), sources, targets, device)
     found = _BY_SHAPE.get(key)
@@ -90,19 +90,20 @@ def handler(form: Form, sources: Sources, targets: tuple[Target, ...], device: i
     return found
 
 
-def write(form: Form, sources: Sources, targets: tuple[Target, ...], device: int) -> tuple[str, PythonKit]:
+def write(form: Form, sources: tuple[Nested, ...], targets: tuple[Target, ...], device: int) -> tuple[str, PythonKit]:
     """The source of a handler, and the kit with the constants and runtime functions that it names."""
     kit = PythonKit(device)
     meaning = form.op.meaning(kit, **form.mods)
-    words = [tuple(_source(kit, s) for s in group) if isinstance(group, tuple) else _source(kit, group) for group in sources]
-    outcome = meaning(*words)
+    outcome = meaning(*(_source(kit, source) for source in sources))
     results = outcome if isinstance(outcome, tuple) else (outcome,)
     kept = [_fit(kit, word, target) for word, target in zip(results, targets, strict=False) if target.have]
     kit.results(kept)
     return kit.text(), kit
 
 
-def _source(kit: PythonKit, source: Source) -> Word:
+def _source(kit: PythonKit, source: Nested) -> Any:
+    if isinstance(source, tuple):
+        return tuple(_source(kit, s) for s in source)
     if source.kind == "special":
         word = kit.special(source.name)
         return (kit.trunc if word.n >= source.want else kit.zext)(word.n, source.want)(word)
@@ -169,11 +170,3 @@ def _write_once(path: Path, text: str) -> None:
 def compiled_count() -> int:
     """Handlers compiled or loaded by this process."""
     return len(_BY_TEXT)
-
-
-def tables(groups: Sequence[Any]) -> int:
-    """Words of an operand table: one a row, two an address, none a special register."""
-    return sum(2 if s.kind == "address" else 0 if s.kind == "special" else 1 for g in groups for s in (g if isinstance(g, tuple) else (g,)))
-
-
-__all__ = ["Handler", "Source", "Target", "compiled_count", "handler", "tables", "width", "write"]

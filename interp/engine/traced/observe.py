@@ -15,6 +15,7 @@ from interp.engine.traced.machine import OBSERVE_AFTER, OBSERVE_BARRIER, OBSERVE
 from interp.engine.traced.program import Address, Program, RowWord
 from interp.hooks import Access, Barrier, Branch, Hooks, Instruction
 from interp.runtime.layout import CTX, WARP
+from ptx import ir
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
 _METHODS = ("before_instruction", "after_instruction", "on_read", "on_write", "on_branch", "on_barrier")
@@ -56,7 +57,7 @@ class Observer:
         elif event == OBSERVE_BARRIER and "on_barrier" in wanted:
             hooks.on_barrier(Barrier(*self._who(ctx, warp, site, mask), extra & 0xFFFF_FFFF, extra >> 32))
 
-    def _who(self, ctx: int, warp: int, site: int, mask: int) -> tuple[Any, ...]:
+    def _who(self, ctx: int, warp: int, site: int, mask: int) -> tuple[tuple[int, int, int], int, int, int, ir.Inst]:
         x, y, z = (int(v) for v in _view(ctx + 8 * CTX["CTAID"], np.int64, 3))
         number = int(_view(warp + 8 * WARP["ID"], np.int64, 1)[0])
         return (x, y, z), number, mask, site, self.program.sites[site].inst
@@ -95,4 +96,4 @@ def _words(warp: int, row: RowWord) -> np.ndarray[Any, Any]:
 def _addresses(warp: int, address: Address) -> np.ndarray[Any, np.dtype[np.uint64]]:
     with np.errstate(over="ignore"):
         total = _words(warp, address.base) + _words(warp, address.offset)
-    return total.astype(np.uint64)
+    return np.asarray(total, np.uint64)

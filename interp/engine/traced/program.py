@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from interp.engine.compiled import Recipe
+from interp.engine.compiled import Recipe, asynchronous
 from interp.engine.emit import literal_bits
 from interp.engine.plan import Plan, Region, Step
 from interp.engine.traced import machine  # noqa: F401  (declares the step loop)
-from interp.engine.traced.handlers import Handler, Source, Target, handler
+from interp.engine.traced.handlers import Handler, Nested, Source, Target, handler
 from interp.engine.traced.tables import BARRIER, EXIT, GO, INST, PROGRAM, REGION, SPLIT, SPLIT_EXIT, SPLIT_TRAP, TRAP
 from interp.runtime import native
 from ptx import ir
 from ptx.errors import GpuemuError, InvalidInput
-from ptx.isa import Effect, Form, OperandSpec, place
+from ptx.isa import Effect, Form, OperandSpec, place, registers
 from ptx.types import width
 
 _ROW_BYTES = 256
@@ -82,16 +82,24 @@ class _Constants:
         value &= (1 << n) - 1
         at = self.rows.get((n, value))
         if at is None:
-            if not self._free:
-                chunk = np.zeros(_ROW_BYTES * (_CHUNK + 1), np.uint8)
-                first = _address(chunk) + -_address(chunk) % _ROW_BYTES
-                self.chunks.append(chunk)
-                self._free = [first + _ROW_BYTES * i for i in reversed(range(_CHUNK))]
-            at = self.rows[n, value] = self._free.pop()
             words = np.full(32, value, _DTYPE[n]) if n > 1 else np.full(1, 0xFFFF_FFFF if value else 0, np.uint32)
-            start = at - _address(self.chunks[-1])
-            self.chunks[-1][start : start + words.nbytes] = words.view(np.uint8)
+            at = self.rows[n, value] = self._place(words)
         return at + 1, n
+
+    def table(self, values: list[int]) -> RowWord:
+        """A row of different 32-bit words, the rest 0."""
+        return self._place(np.array([*values, *[0] * (32 - len(values))], np.uint32)) + 1, 32
+
+    def _place(self, words: np.ndarray[Any, Any]) -> int:
+        if not self._free:
+            chunk = np.zeros(_ROW_BYTES * (_CHUNK + 1), np.uint8)
+            first = _address(chunk) + -_address(chunk) % _ROW_BYTES
+            self.chunks.append(chunk)
+            self._free = [first + _ROW_BYTES * i for i in reversed(range(_CHUNK))]
+        at = self._free.pop()
+        start = at - _address(self.chunks[-1])
+        self.chunks[-1][start : start + words.nbytes] = words.view(np.uint8)
+        return at
 
 
 def build_program(plan: Plan, symbols: Mapping[str, int], device: int, counters: bool) -> Program:
@@ -147,19 +155,19 @@ class _Builder:
         return Recipe(
             regions=members, guarded=plan.guarded, frame_bytes=self.frame_bytes, registers_offset=plan.registers_offset,
             zeroed=((plan.registers_offset, size),) if size else (), symbols=tuple(sorted(self.symbols_used)),
-            uses_async=any(s.startswith("async_") for s in self.symbols_used), waits=plan.awaited,
+            **asynchronous(self.symbols_used), waits=plan.awaited,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- instructions
     def _inst(self, step: Step, guard_index: Mapping[int, int]) -> list[int]:
         form, inst = step.form, step.inst
-        sources, targets, site = self._operands(form, inst)
+        sources, targets, rows, site = self._operands(form, inst)
         try:
             found = handler(form, sources, targets, self.device)
         except GpuemuError as error:  # what a meaning cannot say: where
             raise type(error)(tuple(replace(d, where=d.where or place(inst)) for d in error.diagnostics)) from None
         at = len(self.ops)
-        self.ops += [word for word, _ in self._table(site, sources)]
+        self.ops += [word for word, _ in rows]
         self.ops += [native.address(name) for name in found.symbols]
         self.symbols_used.update(found.symbols)
         self.handlers.append(found)
@@ -167,37 +175,35 @@ class _Builder:
         guard, negated = self._guard(inst)
         return [found.address, at, guard, negated, guard_index.get(step.site, -1), step.site]
 
-    def _table(self, site: Site, sources: tuple[Source | tuple[Source, ...], ...]) -> list[RowWord]:
-        """Row words in the order in which a handler takes them."""
-        out: list[RowWord] = []
-        rows = iter(site.sources)
-        for s in (s for group in sources for s in (group if isinstance(group, tuple) else (group,))):
-            row = next(rows)
-            if row is None:
-                continue
-            out.append(row)
-            if s.kind == "address":
-                out.append(next(a.offset for a in site.addresses if a.base == row))
-        return out + [t for t in site.targets if t is not None]
-
     def _guard(self, inst: ir.Inst) -> tuple[int, int]:
         if inst.guard is None:
             return -1, 0
         return self.rows[inst.guard.reg.name][0], int(inst.guard.negated)
 
-    def _operands(self, form: Form, inst: ir.Inst) -> tuple[tuple[Source | tuple[Source, ...], ...], tuple[Target, ...], Site]:
-        sources: list[Source | tuple[Source, ...]] = []
-        rows: list[RowWord | None] = []
+    def _operands(self, form: Form, inst: ir.Inst) -> tuple[tuple[Nested, ...], tuple[Target, ...], list[RowWord], Site]:
+        """Kinds of the sources and targets, their rows in a handler's order, and what can be observed."""
+        sources: list[Nested] = []
+        rows: list[RowWord] = []
+        seen: list[RowWord | None] = []
         addresses: list[Address] = []
         targets: list[Target] = []
         target_rows: list[RowWord | None] = []
         for spec, operand in form.bind(inst):
-            if spec.form == "mem":
-                assert isinstance(operand, ir.Mem)
-                base, offset = self._address(operand, inst)
-                addresses.append(_access(form, inst, spec, base, offset))
-                sources.append(Source("address", base[1], 64))
-                rows.append(base)
+            if spec.name in form.op.in_place:
+                places = self._places(operand)
+                rows += places
+                sources.append((Source("row", 32, 32),) * len(places))
+            elif isinstance(operand, ir.Mem | ir.TensorMem):
+                base, offset = self._address(operand if isinstance(operand, ir.Mem) else ir.Mem(operand.base), inst)
+                rows += [base, offset]
+                seen.append(base)
+                source: Nested = Source("address", base[1], 64)
+                if isinstance(operand, ir.TensorMem):
+                    coordinates = operand.coords.items if operand.offsets is None else ()
+                    source = source, self._scalars("s32", coordinates, inst, rows, seen)
+                else:
+                    addresses.append(_access(form, inst, spec, base, offset))
+                sources.append(source)
             elif spec.name in form.op.writes:
                 for item, type in _written(form, spec, operand):
                     row = self.rows[item.name] if isinstance(item, ir.Reg) else None
@@ -205,13 +211,24 @@ class _Builder:
                     target_rows.append(row)
             elif spec.form != "imm":
                 kind, count = form.types[spec.name]
-                items = operand.items if isinstance(operand, ir.Vec) else (operand,)
-                pairs = [self._scalar(kind, item, inst) for item in items]
-                rows += [row for _, row in pairs]
-                group = tuple(s for s, _ in pairs)
+                group = self._scalars(kind, operand.items if isinstance(operand, ir.Vec) else (operand,), inst, rows, seen)
                 sources.append(group if count else group[0])
-        site = Site(inst, tuple(rows), tuple(target_rows), tuple(addresses))
-        return tuple(sources), tuple(targets), site
+        rows += [row for row in target_rows if row is not None]
+        return tuple(sources), tuple(targets), rows, Site(inst, tuple(seen), tuple(target_rows), tuple(addresses))
+
+    def _scalars(
+        self, kind: str, items: tuple[Any, ...], inst: ir.Inst, rows: list[RowWord], seen: list[RowWord | None]
+    ) -> tuple[Nested, ...]:
+        """Several words of one type; their rows are added to `rows` and `seen`."""
+        pairs = [self._scalar(kind, item, inst) for item in items]
+        rows += [row for _, row in pairs if row is not None]
+        seen += [row for _, row in pairs]
+        return tuple(source for source, _ in pairs)
+
+    def _places(self, operand: ir.Operand) -> list[RowWord]:
+        """Constant rows with the offsets of registers in the frame, 32 to a row."""
+        offsets = [self.rows[r.name][0] for r in registers(operand)]
+        return [self.constants.table(offsets[i : i + 32]) for i in range(0, len(offsets), 32)]
 
     def _scalar(self, kind: str, operand: Any, inst: ir.Inst) -> tuple[Source, RowWord | None]:
         n = width(kind)
@@ -308,9 +325,9 @@ def _access(form: Form, inst: ir.Inst, spec: OperandSpec, base: RowWord, offset:
     effect = form.op.effect
     space = next((m[1:].partition("::")[0] for m in inst.mods if m.startswith(_SPACE_MODS)), "generic")
     size = 0
-    if effect in (Effect.LOAD, Effect.STORE, Effect.ATOMIC):
-        kind, count = form.types["d" if "d" in form.types else "b"]
-        size = width(kind) // 8 * max(count, 1)
+    value = form.types.get("d") or form.types.get("b")
+    if effect in (Effect.LOAD, Effect.STORE, Effect.ATOMIC) and value is not None:
+        size = width(value[0]) // 8 * max(value[1], 1)
     elif inst.op == "ldmatrix":
         size = 16
     elif inst.op == "cp" and "size" in form.mods:

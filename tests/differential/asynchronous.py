@@ -1,0 +1,264 @@
+"""Statements of random programs that need all threads of a CTA and several instructions: mbarriers, bulk and tensor copies, wgmma.
+
+Each function writes one self-contained sequence with a `programs._Writer`: it makes its barriers, starts something, waits, and takes
+its barriers down. They are called where all threads are together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from interp.kits.python import PythonKit
+from ptx.errors import Unsupported
+from ptx.isa import Op, _resolve_types
+from ptx.types import width
+from tests.differential import forms
+
+if TYPE_CHECKING:
+    from tests.differential.programs import _Writer
+
+BAR, FIRST, SAME = "%t13", "%pt2", "%pt3"
+"""Shared address of the barrier; whether this is thread 0; the answer of a wait."""
+_MBARRIER = {"ss": ".shared"}
+
+
+def _begin(w: _Writer, arrivals: str) -> None:
+    """A barrier for `arrivals`, a text with T for the number of threads."""
+    w.body.shared = True
+    w.put("bar.sync 0")
+    w.put(f"setp.eq.u32 {FIRST}, %t0, 0")
+    w.put(f"mov.u32 {BAR}, bars")
+    w.put(f"mul.lo.u32 %t14, %t2, {arrivals.removeprefix('T*')}" if arrivals.startswith("T*") else f"mov.u32 %t14, {arrivals}")
+    w.put(f"@{FIRST} {mbarrier(w, 'init')} [{BAR}], %t14")
+    if w.rng.random() < 0.5:
+        w.put(w.draw_syntax("fence.mbarrier_init"))
+    w.put("bar.sync 0")
+
+
+def _end(w: _Writer, state: str | None = None) -> None:
+    """Wait for the phase, by parity or by a state that an arrival gave, and take the barrier down."""
+    again = w.fresh()
+    w.body.loops = True
+    how = w.rng.choice(("try_wait", "test_wait"))
+    w.body.lines.append(f"{again}:")
+    record = "mbarrier.how{" if state else "mbarrier.how.parity"
+    text = w.draw_syntax(record, how=f".{how}", **_MBARRIER)
+    hint = w.rng.choice(("", ", 1000")) if how == "try_wait" else ""
+    w.put(f"{text} {SAME}, [{BAR}], {state or 0}{hint}")
+    w.put(f"@!{SAME} bra {again}")
+    w.put("bar.sync 0")
+    w.put(f"@{FIRST} {mbarrier(w, 'inval')} [{BAR}]")
+
+
+def mbarrier(w: _Writer, what: str) -> str:
+    return w.draw_syntax(f"mbarrier.{what}{{", **_MBARRIER)
+
+
+def arrivals(w: _Writer) -> None:
+    """All threads arrive, in one of the ways that there are."""
+    how = w.rng.choice(("arrive", "twice", "noComplete", "arrive_drop", "state" if not w.uniform else "arrive"))
+    _begin(w, "T*2" if how in ("twice", "noComplete") else "T*1")
+    if how == "noComplete":
+        w.put(f"{mbarrier(w, 'arrive.noComplete')} %a7, [{BAR}], 1")
+        w.put("bar.sync 0")
+    what = "arrive_drop" if how == "arrive_drop" else "arrive"
+    w.put(f"{mbarrier(w, what)} %a7, [{BAR}]{', 2' if how == 'twice' else ''}")
+    w.put(f"{w.draw_syntax('mbarrier.pending_count')} {forms.register(32, w.rng)}, %a7")
+    _end(w, "%a7" if how == "state" else None)
+
+
+def transactions(w: _Writer) -> None:
+    """Expected and completed bytes."""
+    size = w.rng.choice((16, 64, 1000))
+    if w.rng.random() < 0.5:
+        _begin(w, "1")
+        w.put(f"@{FIRST} {mbarrier(w, 'arrive.expect_tx')} %a7, [{BAR}], {size}")
+    else:
+        _begin(w, "T*1")
+        w.put(f"@{FIRST} {mbarrier(w, 'expect_tx')} [{BAR}], {size}")
+        w.put("bar.sync 0")
+        w.put(f"{mbarrier(w, 'arrive')} %a7, [{BAR}]")
+    w.put(f"@{FIRST} {mbarrier(w, 'complete_tx')} [{BAR}], {size}")
+    _end(w)
+
+
+def copies_arrive(w: _Writer) -> None:
+    """cp.async that arrive at a barrier when they are complete."""
+    more = w.rng.random() < 0.5
+    _begin(w, "T*2" if more else "T*1")
+    source = w.address("global", 8)
+    w.put(f"add.u64 %a6, {source.partition('+')[0]}, 0")
+    w.put(f"cp.async.ca.shared.global [{w.address('shared', 8)}], [%a6], 8")
+    op = w.record_of("cp.async.mbarrier.arrive")
+    w.record(op)
+    w.put(f"cp.async.mbarrier.arrive{'.noinc' if more else ''}.shared.b64 [{BAR}]")
+    w.put(f"{mbarrier(w, 'arrive')} %a7, [{BAR}]")
+    _end(w)
+
+
+def bulk_load(w: _Writer) -> None:
+    """A bulk copy to shared memory; sometimes read before the wait, where it is not there yet."""
+    size = w.rng.choice((16, 64, 256))
+    _begin(w, "1")
+    w.put(f"@{FIRST} {mbarrier(w, 'arrive.expect_tx')} %a7, [{BAR}], {size}")
+    text = w.draw_syntax("cp.async.bulk.dst.global.mbarrier", hint="")
+    w.put(f"@{FIRST} {text} [area+{16 * w.rng.randrange(32)}], [%a2+{16 * w.rng.randrange(32)}], {size}, [{BAR}]")
+    if w.rng.random() < 0.3:
+        w.put(f"ld.shared.b32 {forms.register(32, w.rng)}, [area+{4 * w.rng.randrange(128)}]")
+    _end(w)
+
+
+def bulk_store(w: _Writer) -> None:
+    """A bulk copy or reduction to global memory, in a group."""
+    w.body.shared = True
+    rng, size = w.rng, w.rng.choice((16, 64, 256))
+    w.put(w.draw_syntax("fence.proxy.kind", kind=".async"))
+    w.put("bar.sync 0")
+    w.put(f"setp.eq.u32 {FIRST}, %t0, 0")
+    record = rng.choice(("cp.async.bulk.global.shared::cta.bulk_group", "cp.reduce.async.bulk.global", "cp.async.bulk.prefetch.L2"))
+    text = w.draw_syntax(record, hint="")
+    target, source = f"[%a2+{16 * rng.randrange(32)}]", f"[area+{16 * rng.randrange(32)}]"
+    w.put(f"@{FIRST} {text} {target}, {source}, {size}" if "prefetch" not in record else f"@{FIRST} {text} {target}, {size}")
+    _groups(w)
+
+
+def _groups(w: _Writer) -> None:
+    w.put(f"@{FIRST} {w.draw_syntax('cp.async.bulk.commit_group')}")
+    if w.rng.random() < 0.2:
+        w.put(f"@{FIRST} {w.draw_syntax('cp.async.bulk.wait_group')} 1")
+    text = w.draw_syntax("cp.async.bulk.wait_group")
+    w.put(f"@{FIRST} {text} 0")
+    w.put("bar.sync 0")
+
+
+def tensor_copies(w: _Writer) -> None:
+    """A tensor map made in the kernel, and a box loaded, stored or reduced through it; coordinates may lie outside."""
+    rng = w.rng
+    w.body.shared = True
+    w.put("bar.sync 0")
+    w.put(f"setp.eq.u32 {FIRST}, %t0, 0")
+    for i in range(16):
+        w.put(f"@{FIRST} st.shared.b64 [map+{8 * i}], 0")
+    w.put("add.u64 %a6, %a2, 256")
+    w.put("mov.u32 %t14, map")
+    fields = [("global_address", None, "%a6", 64), ("rank", None, 1, 32), ("global_stride", 0, 64, 64)]
+    fields += [("box_dim", 0, 8, 32), ("box_dim", 1, 4, 32), ("global_dim", 0, 16, 32), ("global_dim", 1, 8, 32)]
+    fields += [("element_stride", 0, 1, 32), ("element_stride", 1, 1, 32)]
+    rng.shuffle(fields)
+    for field, index, value, bits in fields:
+        w.record(w.record_of("tensormap.replace", index=0 if index is None else 1))
+        place = "" if index is None else f" {index},"
+        text = f"tensormap.replace.tile.{field}.shared::cta.b1024.b{bits}"
+        if isinstance(value, int):
+            w.put(f"mov.u{bits} {'%a5' if bits == 64 else '%t8'}, {value}")
+            value = "%a5" if bits == 64 else "%t8"
+        w.put(f"@{FIRST} {text} [%t14],{place} {value}")
+    for field, choice in (("elemtype", rng.choice((2, 3, 7))), ("interleave_layout", 0), ("swizzle_mode", 0), ("fill_mode", 0)):
+        w.record(w.record_of("tensormap.replace", index=2))
+        w.put(f"@{FIRST} tensormap.replace.tile.{field}.shared::cta.b1024.b32 [%t14], {choice}")
+    w.put("bar.sync 0")
+    w.put(f"{w.draw_syntax('tensormap.cp_fenceproxy')} [%a2], [%t14], 128")
+    w.put(f"{w.draw_syntax('fence.proxy.tensormap')} [%a2], 128")
+    for i, low in enumerate((-4, -2)):
+        w.put(f"mov.u32 %t{8 + i}, {rng.randrange(low, 14)}")
+    how = rng.choice(("load", "store", "reduce", "prefetch"))
+    place = f"[area+{128 * rng.randrange(8)}]"
+    if how == "load":
+        _begin(w, "1")
+        w.put(f"@{FIRST} {mbarrier(w, 'arrive.expect_tx')} %a7, [{BAR}], 128")
+        text = w.draw_syntax("cp.async.bulk.tensor.dim.dst.global", dim=".2d", hint="")
+        w.put(f"@{FIRST} {text} {place}, [%a2, {{%t8, %t9}}], [{BAR}]")
+        _end(w)
+        return
+    if how == "prefetch":
+        w.put(f"@{FIRST} {w.draw_syntax('cp.async.bulk.prefetch.tensor', dim='.2d', hint='')} [%a2, {{%t8, %t9}}]")
+        return
+    record = "cp.async.bulk.tensor.dim.global.shared::cta" if how == "store" else "cp.reduce.async.bulk.tensor"
+    fixed = {"op": rng.choice((".add", ".min", ".max"))} if how == "reduce" else {}
+    w.put(f"@{FIRST} {w.draw_syntax(record, dim='.2d', hint='', **fixed)} [%a2, {{%t8, %t9}}], {place}")
+    _groups(w)
+
+
+def products(w: _Writer) -> None:
+    """wgmma on whatever shared memory holds, with random strides and layouts; rarely without the wait."""
+    rng = w.rng
+    w.body.shared = True
+    op = rng.choice([o for o in forms.ISA.ops if o.syntax.startswith("wgmma.mma_async")])
+    text, mods = _wgmma_form(op, w)
+    w.record(op)
+    types = _resolve_types(op, mods)
+    for i in (5, 6):
+        start, leading, stride = (rng.randrange(64) for _ in range(3))
+        bits = start | (leading | 1) << 16 | (stride | 1) << 32 | rng.choice((0, 0, 1, 2, 3)) << 62
+        w.put(f"mov.u64 %a{i}, {bits}")
+        w.put("cvt.u64.u32 %a4, %t4")
+        w.put("shr.u64 %a4, %a4, 4")
+        w.put(f"add.u64 %a{i}, %a{i}, %a4")
+    parts = []
+    for spec in op.operands:
+        type, count = types[spec.name]
+        if spec.form == "imm":
+            parts.append(str(mods[spec.name]))
+        elif count:
+            pool = POOL_D if spec.name == "d" else "%r"
+            parts.append("{" + ", ".join(f"{pool}{i}" for i in range(count)) + "}")
+        else:
+            parts.append({"a": "%a5", "b": "%a6", "p": forms.register(1, rng)}[spec.name])
+    for i in range(types["d"][1]):
+        w.put(f"mov.b32 {POOL_D}{i}, {forms.register(32, rng)}")
+    w.put(w.draw_syntax("wgmma.fence"))
+    w.put(f"{text} {', '.join(parts)}")
+    w.put(w.draw_syntax("wgmma.commit_group"))
+    w.put(f"{w.draw_syntax('wgmma.wait_group')} {rng.choice((0, 0, 0, 0, 1))}")
+    for i in range(types["d"][1]):
+        w.put(f"xor.b32 %r{i % 12}, %r{i % 12}, {POOL_D}{i}")
+
+
+POOL_D = "%w"
+"""Accumulators: registers of their own, up to 16."""
+
+
+def _wgmma_form(op: Op, w: _Writer) -> tuple[str, dict[str, object]]:
+    for _ in range(200):
+        columns = w.rng.choice((8, 16, 32))
+        shape = w.rng.choice([s for s in op.choices["shape"] if f"n{columns}k" in s])
+        text, mods = forms.opcode(op, w.rng, {"shape": shape})
+        for spec in op.operands:
+            if spec.form == "imm":
+                mods[spec.name] = w.rng.choice((1, -1) if spec.name in ("sa", "sb") else (0, 1))
+        if (op.constraint is None or op.constraint(**mods) is None) and width("b32") * int(columns) <= 1024:
+            try:
+                op.meaning(PythonKit(90), **mods)
+            except Unsupported:
+                continue
+            return text, mods
+    raise AssertionError(f"no legal form of {op.syntax}")
+
+
+def orders(w: _Writer) -> None:
+    """Fences, launch control, register counts, split barriers, and a trap that nobody reaches."""
+    rng = w.rng
+    how = rng.randrange(5)
+    if how == 0:
+        w.put(w.draw_syntax("fence.proxy.kind"))
+    elif how == 1:
+        w.put(w.draw_syntax("griddepcontrol"))
+    elif how == 2:
+        w.put(f"{w.draw_syntax('setmaxnreg')} {rng.choice((24, 64, 232))}")
+    elif how == 3:
+        w.put("mul.lo.u32 %t14, %t2, 2")
+        index = rng.randrange(2)
+        w.record(w.record_of(("bar{.cta}.arrive", "barrier{.cta}.arrive")[index]))
+        w.put(f"{('bar', 'barrier')[index]}.arrive 5, %t14")
+        w.put("bar.sync 5, %t14")
+    else:
+        w.put("ld.param.u32 %t8, [p_number]")
+        w.put("setp.gt.u32 %pt0, %t8, 1000")
+        w.record(w.record_of("trap"))
+        w.put("@%pt0 trap")
+
+
+STATEMENTS: tuple[tuple[int, Callable[[_Writer], None]], ...] = (
+    (4, arrivals), (3, transactions), (2, copies_arrive), (3, bulk_load), (4, bulk_store), (4, tensor_copies), (10, products), (5, orders),
+)  # fmt: skip
