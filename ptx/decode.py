@@ -14,9 +14,10 @@ import msgspec
 
 from ptx import cache as disk
 from ptx import ir
+from ptx.carry import with_carry_flag
 from ptx.parse import parse
 
-_SOURCES = ("decode", "ir", "parse", "read", "scope", "source_map", "syntax", "types", "variables")
+_SOURCES = ("carry", "decode", "ir", "parse", "read", "scope", "source_map", "syntax", "types", "variables")
 
 
 @cache
@@ -34,13 +35,13 @@ def _decoder() -> msgspec.msgpack.Decoder[ir.Module]:
 
 
 def decode(text: str) -> ir.Module:
-    """The module of a PTX text, from the cache or by `parse`. Raises what `parse` raises; errors are not cached."""
+    """The module of a PTX text, from the cache or by `parse`, its carry flag an operand. Raises what `parse` raises; errors are not cached."""
     key = disk.digest(_maker(), text)
     if (data := disk.get("ptx", key)) is not None:
         try:
             return _decoder().decode(data)
         except msgspec.DecodeError:  # of ValidationError too: the entry is whole but not of this format
             pass
-    module = parse(text)
+    module = with_carry_flag(parse(text))
     disk.put("ptx", key, msgspec.msgpack.encode(module))
     return module

@@ -9,6 +9,7 @@ from __future__ import annotations
 from interp.ops import (  # noqa: F401  (imported for their entries)
     async_copy,
     bulk,
+    carry,
     compare,
     control,
     convert,
