@@ -43,7 +43,7 @@ def modules(package: str) -> list[Path]:
 
 
 def imports(path: Path, tree: ast.Module) -> Iterator[Import]:
-    """Imports of a file, relative ones resolved. Those under `if TYPE_CHECKING:` do not run, but count for the layers."""
+    """Imports of a file, relative ones resolved. Those under `if TYPE_CHECKING:` do not run, but count for layers."""
     parents = path.relative_to(ROOT).parent.parts
 
     def walk(node: ast.AST, at_top: bool) -> Iterator[Import]:
@@ -83,7 +83,7 @@ def test_imports_go_one_way(package: str) -> None:
 def test_third_party_packages(package: str) -> None:
     known = {*sys.stdlib_module_names, *MAY_IMPORT, *THIRD_PARTY[package]}
     wrong = [
-        f"{path.relative_to(ROOT)}:{i.line} imports {i.package}" + (" at the top" if i.package in LAZILY[package] else "")
+        f"{path.relative_to(ROOT)}:{i.line} imports {i.package}{' at the top' if i.package in LAZILY[package] else ''}"
         for path, tree in parsed(package)
         for i in imports(path, tree)
         if i.package not in known and (i.at_top or i.package not in LAZILY[package])

@@ -41,8 +41,7 @@ def test_only_lanes_whose_guard_holds() -> None:
     counter = np.zeros(1, np.uint32)
     body = (
         "ld.param.u64 %rd2, [p1];\nmov.u32 %r3, 9;\nsetp.gt.u32 %p1, %r0, 28;\n"
-        "@%p1 atom.global.add.u32 %r3, [%rd2], 1;\n"
-        + STORE
+        "@%p1 atom.global.add.u32 %r3, [%rd2], 1;\n" + STORE
     )
     assert (words(body, counter)[26:] == [9, 9, 9, 0, 1, 2]).all()
     assert counter[0] == 3
