@@ -4,7 +4,9 @@ A value of a format is handled as a float64 (each format here is a subset of flo
 bytes as unsigned words. `quantise` rounds by integer steps on the exponent (`frexp`, `rint`, `ldexp` are exact and the
 same on every CPU), so that inputs never depend on a library's conversion.
 
-Source: IEEE 754-2019 for binary16/32; bfloat16 as in PTX (binary32 truncated to 8 significand bits, subnormals kept).
+Source: IEEE 754-2019 for binary16/32; bfloat16 as in PTX (binary32 truncated to 8 significand bits, subnormals kept);
+the 8-bit formats: "FP8 Formats for Deep Learning" (arXiv 2209.05433) and PTX ISA, `cvt` (conversions to them are always
+`.satfinite`: what is too large, an infinity included, becomes the largest finite value).
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class FloatFormat:
-    """A binary floating-point format with subnormals, infinities and NaN.
+    """A binary floating-point format with subnormals and NaN; with infinities unless it is `finite`.
 
     `precision`: significand bits with the hidden one. `emin`, `emax`: exponents of the smallest normal and of the
-    largest finite binade. `word`: the numpy name of the unsigned word that holds it.
+    largest finite binade. `word`: the numpy name of the unsigned word that holds it. `finite`: all bits one is the NaN
+    and there is no infinity, so the largest binade ends one value earlier. `saturates`: conversions to it clamp.
     """
 
     name: str
@@ -34,6 +37,8 @@ class FloatFormat:
     emin: int
     emax: int
     word: str
+    finite: bool = False
+    saturates: bool = False
 
     @property
     def unit(self) -> float:
@@ -42,7 +47,8 @@ class FloatFormat:
 
     @property
     def largest(self) -> float:
-        return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.emax
+        missing = 2 if self.finite else 1
+        return (2.0 - missing * 2.0 ** (1 - self.precision)) * 2.0**self.emax
 
     @property
     def smallest_normal(self) -> float:
@@ -55,17 +61,17 @@ class FloatFormat:
 
     @property
     def overflow(self) -> float:
-        """Magnitudes from here on round to infinity (round to nearest, ties to even)."""
-        return (2.0 - 2.0**-self.precision) * 2.0**self.emax
+        """Magnitudes from here on round to infinity (round to nearest, ties to even); infinity where none do."""
+        return float("inf") if self.saturates else (2.0 - 2.0**-self.precision) * 2.0**self.emax
 
     @property
     def numpy(self) -> np.dtype[Any]:
         """The numpy (or ml_dtypes) dtype."""
-        if self.name == "bfloat16":
+        if self.name.startswith(("bfloat16", "float8")):
             import ml_dtypes
 
-            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-            return bfloat16
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))
+            return found
         return np.dtype(self.name)
 
     @property
@@ -80,6 +86,8 @@ FORMATS: dict[str, FloatFormat] = {
         FloatFormat("bfloat16", "bf16", 8, -126, 127, "uint16"),
         FloatFormat("float32", "f32", 24, -126, 127, "uint32"),
         FloatFormat("float64", "f64", 53, -1022, 1023, "uint64"),
+        FloatFormat("float8_e4m3fn", "e4m3", 4, -6, 8, "uint8", finite=True, saturates=True),
+        FloatFormat("float8_e5m2", "e5m2", 3, -14, 15, "uint8", saturates=True),
     )
 }
 
@@ -110,7 +118,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def name_of(dtype: Any) -> str:
-    """The name of a numpy (or ml_dtypes) dtype; also of formats that only arrays and replays need (FP8)."""
+    """The name of a numpy (or ml_dtypes) dtype."""
     return str(np.dtype(dtype).name)
 
 
@@ -122,15 +130,19 @@ def quantum(values: F64, form: FloatFormat) -> F64:
 
 
 def quantise(values: F64, form: FloatFormat) -> F64:
-    """`values` rounded to `form` (nearest, ties to even, overflow to infinity), still as float64."""
+    """`values` rounded to `form` (nearest, ties to even), still as float64.
+
+    Overflow goes to infinity, or in a format that saturates to the largest finite value (an infinity too).
+    """
     values = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(values)
     safe = np.where(finite, values, 0.0)
     step = quantum(safe, form)
     rounded = np.rint(safe / step) * step
-    rounded = np.where(np.abs(rounded) > form.largest, np.copysign(np.inf, safe), rounded)
+    over = form.largest if form.saturates else np.inf
+    rounded = np.where(np.abs(rounded) > form.largest, np.copysign(over, safe), rounded)
     rounded = np.copysign(rounded, safe)
-    return np.where(finite, rounded, values)
+    return np.where(finite, rounded, np.clip(values, -over, over))
 
 
 def to_storage(values: F64, form: FloatFormat) -> NDArray[Any]:
@@ -147,6 +159,8 @@ def to_storage(values: F64, form: FloatFormat) -> NDArray[Any]:
 def canonical_nan(form: FloatFormat) -> int:
     """The word that stands for a NaN input: quiet, positive, only the top fraction bit set."""
     bits = 8 * form.itemsize
+    if bits == 8:
+        return 0x7F
     return (1 << (bits - 1)) - (1 << (form.precision - 2))
 
 

@@ -8,6 +8,8 @@ For each element with exact value r, bound b (error before the final rounding) a
     r finite       |g - r| <= b + half ulp of the output's format at |r| + b. An infinite g is right where |r| + b
                    reaches the format's overflow threshold, and required where |r| - b does.
 
+An output in an 8-bit format saturates: a larger reference, an infinite one too, stands for the largest finite value.
+
 The FP64 reference has rounding of its own, which differs between CPUs in the last bits; it is at most about 2**-29 of
 any bound here. An excess within MARGIN of the bound is therefore 'borderline': reported, not a finding. Within
 THRESHOLD_MARGIN of the overflow threshold both an infinity and the largest finite value are right.
@@ -76,6 +78,8 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
     poison = words == np.iinfo(words.dtype).max
     if dtype in FORMATS:
         form = FORMATS[dtype]
+        if form.saturates:
+            exact = np.clip(exact, -form.largest, form.largest)
         value = to_float64(np.ascontiguousarray(got))
         with np.errstate(invalid="ignore", over="ignore"):
             reach = np.abs(exact) + bound

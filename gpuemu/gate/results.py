@@ -67,8 +67,12 @@ class Bug(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> CaseResult:
-        """The case that is shown: the one with the fewest elements, then the first."""
-        return min(self.cases, key=lambda c: (sum(x.elements for x in c.comparisons), c.case.index))
+        """The case that is shown: one that points at the bug's line, with the fewest elements, then the first."""
+
+        def order(case: CaseResult) -> tuple[bool, int, int]:
+            return case.problems[0].line != self.line, sum(x.elements for x in case.comparisons), case.case.index
+
+        return min(self.cases, key=order)
 
     @property
     def problem(self) -> Problem:
@@ -107,17 +111,42 @@ VALUE_KINDS = ("wrong-value", "non-finite", "unwritten")
 
 
 def group_bugs(cases: Sequence[CaseResult]) -> list[Bug]:
-    """Group findings by op, place and class, in order of first appearance."""
+    """Group findings by op, place and class, in order of first appearance.
+
+    A wrong statistic spoils every output that is made from it, each written on its own line, and in some cases only one
+    of them shows. So lines whose values are wrong together in one case count as one place: that of the line reported by
+    most cases.
+    """
+    found = [c for c in cases if c.verdict == "finding"]
+    together = _lines_together(found)
     groups: dict[tuple[str, str, int, str], list[CaseResult]] = {}
-    for case in cases:
-        if case.verdict == "finding":
-            first = case.problems[0]
-            place = (first.file or case.case.file, first.line or 0)
-            kind = "value" if first.kind in VALUE_KINDS else first.kind
-            groups.setdefault((case.case.op, *place, kind), []).append(case)
+    for case in found:
+        first = case.problems[0]
+        place = _place(case, first)
+        if first.kind in VALUE_KINDS:
+            groups.setdefault((case.case.op, *together[case.case.op, *place], "value"), []).append(case)
+        else:
+            groups.setdefault((case.case.op, *place, first.kind), []).append(case)
     bugs = []
     for (op, file, line, kind), members in groups.items():
         counts = [m.problems[0].kind for m in members]
         shown = max(dict.fromkeys(counts), key=counts.count) if kind == "value" else kind
         bugs.append(Bug(op=op, file=file, line=line or None, kind=shown, cases=tuple(members)))
     return bugs
+
+
+def _place(case: CaseResult, problem: Problem) -> tuple[str, int]:
+    return problem.file or case.case.file, problem.line or 0
+
+
+def _lines_together(found: Sequence[CaseResult]) -> dict[tuple[str, str, int], tuple[str, int]]:
+    """For each (op, file, line) with a wrong value: the place that stands for all lines wrong together with it."""
+    joined: dict[tuple[str, str, int], set[tuple[str, str, int]]] = {}
+    counts: dict[tuple[str, str, int], int] = {}
+    for case in found:
+        values = [(case.case.op, *_place(case, p)) for p in case.problems if p.kind in VALUE_KINDS]
+        whole = set[tuple[str, str, int]]().union(*(joined.get(v, {v}) for v in values))
+        joined.update(dict.fromkeys(whole, whole))
+        if case.problems[0].kind in VALUE_KINDS:
+            counts[values[0]] = counts.get(values[0], 0) + 1
+    return {one: max(sorted(all_), key=lambda v: counts.get(v, 0))[1:] for one, all_ in joined.items()}

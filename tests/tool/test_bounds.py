@@ -115,8 +115,14 @@ def test_tf32_is_wider_than_ieee_and_says_so():
 
 
 def test_tensor_core_blocks_by_device():
-    assert bounds.tensor_core("sm_80", "float16") == (8, 24) and bounds.tensor_core("sm_90", "float16") == (16, 25)
-    assert bounds.tensor_core("sm_70", "float16") == (4, 23) and bounds.tensor_core("sm_89", "float32") == (4, 24)
+    def numbers(device, dtype):
+        core = bounds.tensor_core(device, dtype)
+        return core.length, core.width, core.kept
+
+    assert numbers("sm_80", "float16") == (8, 24, 23) and numbers("sm_90", "float16") == (16, 25, 23)
+    assert numbers("sm_70", "float16") == (4, 23, 23) and numbers("sm_89", "float32") == (4, 24, 23)
+    assert numbers("sm_89", "float8_e5m2") == (16, 13, 13) and numbers("sm_90", "float8_e4m3fn") == (32, 13, 13)
+    assert numbers("sm_80", "float8_e5m2") == (8, 24, 23) and numbers("sm_100", "float8_e5m2") == (32, 25, 23)
 
 
 @pytest.mark.parametrize("device, length, width, floor", [("sm_80", 8, 24, -132), ("sm_90", 16, 25, -133)])

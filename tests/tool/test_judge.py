@@ -79,3 +79,12 @@ def test_worst_ratio_says_how_much_of_the_bound_was_used():
 
 def test_empty_outputs_pass():
     assert judge(np.zeros(0), np.zeros(0)).kind is None
+
+
+@pytest.mark.parametrize("dtype, largest", [("float8_e4m3fn", 448.0), ("float8_e5m2", 57344.0)])
+def test_an_8_bit_output_saturates(dtype, largest):
+    for exact in (largest, 2 * largest, INF):
+        assert judge(largest, exact, dtype=dtype).kind is None and judge(-largest, -exact, dtype=dtype).kind is None
+        assert judge(largest / 2, exact, dtype=dtype).kind == "wrong-value"
+        assert judge(NAN, exact, dtype=dtype).kind == "non-finite"
+    assert judge(NAN, NAN, dtype=dtype).kind is None

@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gpuemu.gate.cases import Case
@@ -111,6 +112,15 @@ def test_lines_and_classes_make_different_bugs(root):
     assert rule_of("out of bounds").id == "gpuemu/out-of-bounds"
 
 
+def test_lines_that_are_wrong_together_are_one_bug(root):
+    """A statistic spoils two outputs; where only the second shows, it is the same bug still."""
+    second = finding(root, 2, line=4)
+    both = msgspec.structs.replace(finding(root, 1), problems=(finding(root, 1).problems[0], second.problems[0]))
+    (bug,) = sweep(root, second, both, finding(root, 3)).bugs
+    assert bug.line == 3 and len(bug.cases) == 3 and bug.problem.line == 3
+    assert len(sweep(root, second, finding(root, 3)).bugs) == 2
+
+
 def test_sarif_validates_against_the_official_schema(root):
     """Where a copy of the OASIS schema is at hand (GPUEMU_SARIF_SCHEMA); the other tests hold in any case."""
     place = os.environ.get("GPUEMU_SARIF_SCHEMA")
@@ -136,6 +146,8 @@ def test_a_baseline_wants_exactly_its_findings(root, tmp_path):
     (tmp_path / "expected.toml").write_text(BASELINE, encoding="utf-8")
     expected = read_expected(tmp_path / "expected.toml")
     assert compare_expected(sweep(root, finding(root)), expected).none
+    assert compare_expected(sweep(root, finding(root, kind="non-finite")), expected).none
+    assert not compare_expected(sweep(root, finding(root, kind="out-of-bounds")), expected).none
     gone = compare_expected(sweep(root), expected)
     assert not gone.none and gone.words().startswith("MISSING gpuemu/wrong-value")
     more = compare_expected(sweep(root, finding(root), finding(root, 1, line=4)), expected)

@@ -13,6 +13,7 @@ from gpuemu.gate.values import DISTRIBUTIONS, floats, padding
 from ptx.errors import InvalidInput
 
 NARROW = [("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16), ("float32", np.float32)]
+FP8 = [("float8_e4m3fn", ml_dtypes.float8_e4m3fn), ("float8_e5m2", ml_dtypes.float8_e5m2)]
 
 
 @pytest.mark.parametrize("name, dtype", NARROW)
@@ -25,6 +26,22 @@ def test_quantise_rounds_as_an_independent_conversion(name, dtype):
         expected = values.astype(np.float32).astype(dtype).astype(np.float32).astype(np.float64)
     got = quantise(values, FORMATS[name])
     assert np.array_equal(got, expected) and np.array_equal(np.signbit(got), np.signbit(expected))
+
+
+@pytest.mark.parametrize("name, dtype", FP8)
+def test_fp8_rounds_as_an_independent_conversion_and_saturates(name, dtype):
+    form = FORMATS[name]
+    codes = to_float64(np.arange(256, dtype=np.uint8).view(dtype))
+    finite = np.sort(codes[np.isfinite(codes)])
+    assert form.largest == finite[-1] == float(ml_dtypes.finfo(dtype).max) and form.overflow == np.inf
+    middle = ((finite[1:] + finite[:-1]) / 2).astype(np.float32)
+    for near in (finite, middle, np.nextafter(middle, np.float32(np.inf)), np.nextafter(middle, -np.float32(np.inf))):
+        values = near.astype(np.float64)
+        assert np.array_equal(quantise(values, form), values.astype(dtype).astype(np.float64))
+    over = np.array([1e9, -1e9, np.inf, -np.inf])
+    assert np.array_equal(quantise(over, form), np.sign(over) * form.largest)
+    stored = to_storage(np.array([np.nan, 1.0]), form)
+    assert stored.view(np.uint8).tolist() == [0x7F, np.array(1.0).astype(dtype).view(np.uint8)]
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
@@ -44,7 +61,7 @@ def test_quantum_is_the_spacing():
     assert np.array_equal(quantum(at, form), [2.0**-24, 2.0**-24, 2.0**-24, 2.0**-10, 2.0**-10, 2.0**-9, 32.0])
 
 
-@pytest.mark.parametrize("name", [n for n, _ in NARROW])
+@pytest.mark.parametrize("name", [n for n, _ in NARROW + FP8])
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_values_are_exact_finite_and_within_the_limit(name, distribution):
     form = FORMATS[name]

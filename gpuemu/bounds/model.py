@@ -1,0 +1,63 @@
+"""What an error model is: a function of the FP64 run, with words for the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuemu.gate.dtypes import FORMATS, quantum
+
+F64 = NDArray[np.float64]
+U32 = 2.0**-24
+TINY32 = 2.0**-126
+LEAST32 = 2.0**-149
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The FP64 run of one case: inputs as the kernel got them, outputs of the reference, and what the case was.
+
+    `device`: the sm_XX whose arithmetic runs.
+    """
+
+    inputs: Mapping[str, F64]
+    outputs: Mapping[str, F64]
+    dims: Mapping[str, int]
+    dtype: str
+    device: str
+
+
+Bound = F64 | float | Mapping[str, F64 | float]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A ready error model: `evaluate` gives the bound, `says` its terms in words.
+
+    `precision`: by dtype, how products are made where that is not the default; the verdict shows it.
+    """
+
+    evaluate: Callable[[Exact], Bound]
+    says: str
+    precision: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, exact: Exact) -> Bound:
+        return self.evaluate(exact)
+
+    def statement(self, dtype: str) -> str:
+        """The words for a case of `dtype`."""
+        mode = self.precision.get(dtype)
+        return f"{self.says}, {mode} products" if mode else self.says
+
+
+def statement_of(bound: Callable[..., object], dtype: str) -> str:
+    """The words that a verdict shows for an error model, also for an author's own function."""
+    return bound.statement(dtype) if isinstance(bound, Model) else f"author's model '{getattr(bound, '__name__', '?')}'"
+
+
+def half_ulp(values: F64, dtype: str) -> F64:
+    """Half the spacing of `dtype` at |values|: the error of one rounding to nearest (finite values)."""
+    return quantum(np.abs(values), FORMATS[dtype]) / 2
