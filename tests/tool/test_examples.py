@@ -29,10 +29,13 @@ def gpuemu(folder: Path, *arguments: str, code: str = "from gpuemu.cli import ma
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """(folder, SARIF, JSON cases) of one quick sweep over a copy of the examples."""
+    """(folder, SARIF) of one quick sweep over a copy of two examples and their controls."""
     folder = tmp_path_factory.mktemp("swept")
     (folder / ".git").mkdir()
-    shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "examples").mkdir()
+    for file in STORES:
+        shutil.copy(EXAMPLES / file, folder / "examples")
+        shutil.copy(EXAMPLES / file.replace("_bug", ""), folder / "examples")
     done = gpuemu(folder, "ci", "examples", "--quick", "--parallel", "2", "--format", "sarif", "--output", "x.sarif")
     assert done.returncode == 1, done.stderr
     return folder, json.loads((folder / "x.sarif").read_text())
@@ -91,9 +94,30 @@ def test_every_op_of_the_examples_has_the_shapes_that_the_gate_promises():
     from gpuemu.gate.discover import find_files, load_ops
 
     ops, broken = load_ops(find_files([EXAMPLES]))
-    assert not broken and len(ops) >= 4
+    assert not broken and len(ops) >= 20
     for op in ops:
-        assert len(shapes_of(op)) >= 8 and set(op.dtypes) == {"float16", "bfloat16", "float32"}
+        assert len(shapes_of(op)) >= 8
+        assert set(op.dtypes) in ({"float16", "bfloat16", "float32"}, {"float8_e4m3fn", "float8_e5m2"})
+
+
+def test_a_bug_is_expected_in_every_twin_and_nowhere_else():
+    from gpuemu.reports.expected import read_expected
+
+    expected = read_expected(EXAMPLES / "expected.toml")
+    assert sorted(e.file for e in expected) == sorted(f"examples/{p.name}" for p in EXAMPLES.glob("*_bug.py"))
+    for entry in expected:
+        lines = (ROOT / entry.file).read_text().splitlines()
+        assert entry.line in [line.strip() for line in lines]
+
+
+@pytest.mark.slow
+def test_every_planted_bug_and_no_control_is_found(tmp_path):
+    """The examples that `swept` leaves out, on the values that show the most; `make demo` does all of it."""
+    (tmp_path / ".git").mkdir()
+    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    options = ["--quick", "--distribution", "adversarial", "--dtype", "f16", "--dtype", "e5m2", "--parallel", "2"]
+    done = gpuemu(tmp_path, "ci", "examples", *options, "--expect", "examples/expected.toml")
+    assert done.returncode == 0, done.stderr
 
 
 def test_run_executes_one_kernel(tmp_path):
