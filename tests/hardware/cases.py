@@ -97,3 +97,26 @@ def cumsum() -> None:
 def dropout() -> None:
     x = numbers(12, (4000,), np.float32)
     launch("dropout_sm80", (8,), [x, np.zeros_like(x), 4000, 0.3, 1234], 0)
+
+
+def _hopper(name: str, target: str) -> Callable[[], None]:
+    def run() -> None:
+        from tests.hopper.launches import CASES as hopper
+
+        hopper[name](target, device="sm_90").check()
+
+    return run
+
+
+# Host descriptors are left out: their maps must be encoded by a driver. The lock's sum depends on the order of the CTAs.
+HOPPER = (
+    *(f"matmul_f16_{s}_stages" for s in (1, 2, 3, 4, 5)), "matmul_f16_tails", "matmul_f16_8_warps", "matmul_f16_no_wgmma",
+    "matmul_bf16", "matmul_tf32", "matmul_tf32x3", "matmul_e4m3", "matmul_e5m2", "matmul_s8", "matmul_scaled", "matmul_persistent",
+    "device_descriptors", "device_descriptors_specialised", "persistent_descriptors", "persistent_descriptors_flattened",
+    "persistent_descriptors_e4m3", "attention", "attention_3_stages", "attention_d128", "attention_descriptors",
+    "attention_descriptors_specialised", "softmax", "layernorm",
+)  # fmt: skip
+for _name in HOPPER:
+    CASES[f"{_name}_sm90"] = _hopper(_name, "sm_90")
+for _name in ("matmul_e5m2", "matmul_s8", "matmul_scaled", "attention", "layernorm"):
+    CASES[f"{_name}_sm89"] = _hopper(_name, "sm_89")

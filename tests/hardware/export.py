@@ -20,7 +20,7 @@ import numpy as np
 
 from interp.arguments import parameter_block
 from interp.launch import LaunchRecord, recording
-from interp.record import ArrayArgument
+from interp.record import ArrayArgument, ScalarArgument
 from tests.hardware.cases import CASES
 
 
@@ -42,13 +42,14 @@ def write(record: LaunchRecord, path: Path, arch: str) -> None:
     """One launch as a file for `on_gpu.py`."""
     entry = record.module[record.entry]
     args: list[Any] = []
-    pointers = []
+    pointers, scratch = [], []
     for param, a in zip(entry.kernel.params, record.arguments, strict=True):
         if isinstance(a, ArrayArgument):
             args.append(0)
             if a.storage is not None:
                 pointers.append((param.offset, a.storage, a.offset))
-        else:
+                scratch += [a.storage] if a.name.endswith(" scratch") else []
+        elif isinstance(a, ScalarArgument):
             args.append(a.value)
     result_bytes = record.after()
     arrays = {f"before{i}": np.frombuffer(s.before, np.uint8) for i, s in enumerate(record.storages)}
@@ -56,6 +57,7 @@ def write(record: LaunchRecord, path: Path, arch: str) -> None:
     meta = {
         "entry": record.entry, "grid": record.grid, "block": record.block, "shared": record.shared,
         "storages": len(record.storages), "pointers": pointers,
+        "scratch": scratch,
     }  # fmt: skip
     np.savez_compressed(
         path, meta=json.dumps(meta), params=np.frombuffer(bytes(parameter_block(entry.kernel, args, {})), np.uint8),
@@ -84,6 +86,9 @@ def main() -> int:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for name, record in records(options.names):
+        if not all(isinstance(a, ArrayArgument | ScalarArgument) for a in record.arguments):
+            print(f"{name}: left out, a driver must encode its tensor maps", flush=True)
+            continue
         special = record.target[-1] if record.target[-1] in "af" else ""
         write(record, options.folder / f"{name}.npz", options.arch or record.device + special)
         print(name, flush=True)

@@ -1,12 +1,14 @@
 """Run exported launches on a real GPU and compare every byte: `python on_gpu.py DIR`. Needs numpy and a CUDA driver only.
 
 DIR holds one `.npz` a launch, written by `export.py`: the cubin, the parameter block with the places of its pointers, the
-memory before the launch, and the memory after it as the emulator left it. Prints one line a launch and writes `results.json`.
+memory before the launch, and the memory after it as the emulator left it. Prints one line a launch and writes `results.json`,
+whose digests of the GPU's memory are what `h200_launches.json` holds.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -79,7 +81,7 @@ def main(folder: Path) -> int:
         except Exception as error:  # noqa: BLE001  (one failing case must not hide the others)
             told = {"error": str(error)}
         results["launches"][path.stem] = told
-        print(path.stem, told, flush=True)
+        print(path.stem, {k: v for k, v in told.items() if k not in ("before", "after")}, flush=True)
     (folder / "results.json").write_text(json.dumps(results, indent=1))
     return 0
 
@@ -93,15 +95,20 @@ def run(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
     gpu.launch(case["cubin"].tobytes(), meta["entry"], meta["grid"], meta["block"], meta["shared"], bytes(params))
     differing = changed = 0
     first = None
+    digests = {"before": [], "after": []}
     for i, (pointer, before) in enumerate(zip(pointers, befores)):
         got, want = gpu.download(pointer, before.nbytes), case[f"after{i}"]
+        gpu.free(pointer)
+        if i in meta["scratch"]:  # holds device addresses
+            continue
+        digests["before"].append(hashlib.sha256(before.tobytes()).hexdigest())
+        digests["after"].append(hashlib.sha256(got.tobytes()).hexdigest())
         bad = np.flatnonzero(got != want)
         differing += len(bad)
         changed += int((want != before).sum())
         if len(bad) and first is None:
             first = [i, int(bad[0]), int(got[bad[0]]), int(want[bad[0]])]
-        gpu.free(pointer)
-    return {"bytes_changed": changed, "bytes_differing": differing, "first": first}
+    return {"bytes_changed": changed, "bytes_differing": differing, "first": first, **digests}
 
 
 if __name__ == "__main__":
