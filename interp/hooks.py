@@ -6,15 +6,17 @@
 
     entry.launch(..., engine="traced", hooks=Stores())
 
-The engine knows no checker and has no policy: it reports what a warp does, in the order in which it happens, and a hook looks. Only the
-methods that a class overrides cost anything. An exception in a hook ends the launch and reaches its caller.
+The engine knows no checker and has no policy: it reports what a warp does, in the order in which it happens, and a
+hook looks. Only the methods that a class overrides cost anything. An exception in a hook ends the launch and reaches
+its caller.
 
-Events of one instruction come in this order: before_instruction, on_read, on_write, (the instruction), after_instruction; for control
-transfers before_instruction, then on_branch or on_barrier. Lanes whose guard does not hold are not in `mask`; an instruction that no
-lane executes is reported too, with an empty mask. After a fault nothing is reported.
+Events of one instruction come in this order: before_instruction, on_read, on_write, (the instruction),
+after_instruction; for control transfers before_instruction, then on_branch or on_barrier. Lanes whose guard does not
+hold are not in `mask`; an instruction that no lane executes is reported too, with an empty mask. After a fault
+nothing is reported.
 
-Arrays are copies of machine state: 32 words, one a lane, unsigned of the register's width; predicates are booleans. Words of lanes
-outside the mask are what these registers hold.
+Arrays are copies of machine state: 32 words, one a lane, unsigned of the register's width; predicates are booleans.
+Words of lanes outside the mask are what these registers hold.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ Words = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Who does it: CTA (x, y, z), warp of the CTA, lanes as a 32-bit mask; and what: the instruction and its ordinal in the kernel."""
+    """Who does it: CTA (x, y, z), warp of the CTA, lanes as a 32-bit mask; and what: the instruction and its ordinal
+    in the kernel."""
 
     cta: tuple[int, int, int]
     warp: int
@@ -47,8 +50,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Instruction(Event):
-    """`operands`: what the source operands hold, in the order of the text, vectors flattened, an address operand as its base
-    register; None for special registers. `results`: the destination registers, before or after the instruction."""
+    """`operands`: what the source operands hold, in the order of the text, vectors flattened, an address operand as
+    its base register; None for special registers. `results`: the destination registers, before or after the
+    instruction."""
 
     operands: tuple[Words | None, ...]
     results: tuple[Words | None, ...]
@@ -56,8 +60,9 @@ class Instruction(Event):
 
 @dataclass(frozen=True, slots=True)
 class Access(Event):
-    """`size` bytes at each lane's address in a state space ("global", "shared", "local", "generic", "const", "param"). Addresses are
-    device addresses as the kernel computes them, not checked yet. An asynchronous copy is reported when it is issued."""
+    """`size` bytes at each lane's address in a state space ("global", "shared", "local", "generic", "const",
+    "param"). Addresses are device addresses as the kernel computes them, not checked yet. An asynchronous copy is
+    reported when it is issued."""
 
     space: str
     addresses: np.ndarray[Any, np.dtype[np.uint64]]

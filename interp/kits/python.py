@@ -1,7 +1,8 @@
 """The kit that writes Python: a word is a name, an operation is a line of source, the whole a *handler* for one form.
 
-A handler executes one instruction for one warp. numba compiles it (`interp.engine.traced.handlers`), so the text keeps to what
-numba compiles quickly and exactly: calls of the typed words of `interp.kits.words`, one loop over the 32 lanes, no branches.
+A handler executes one instruction for one warp. numba compiles it (`interp.engine.traced.handlers`), so the text
+keeps to what numba compiles quickly and exactly: calls of the typed words of `interp.kits.words`, one loop over the
+32 lanes, no branches.
 
     def handler(ctx, warp, site, mask, ops):
         d0 = row(warp, ops, 2)
@@ -15,12 +16,13 @@ numba compiles quickly and exactly: calls of the typed words of `interp.kits.wor
             t0[i] = v3
         keep32(d0, t0, mask)
 
-It depends on the form and on the widths of the registers, not on which registers they are: `ops` is the address of the
-instruction's operand table (rows, then runtime functions). Results go to stack rows first and are kept in the lanes of the mask at
-the end, so that the loops are free of aliasing and become vector code.
+It depends on the form and on the widths of the registers, not on which registers they are: `ops` is the address of
+the instruction's operand table (rows, then runtime functions). Results go to stack rows first and are kept in the
+lanes of the mask at the end, so that the loops are free of aliasing and become vector code.
 
-A runtime function (memory, warp and lane functions) needs whole vectors, so a call ends a loop and starts another: a meaning becomes
-*segments*, each a loop and the call after it. A value that a later segment uses gets a row of its own.
+A runtime function (memory, warp and lane functions) needs whole vectors, so a call ends a loop and starts another: a
+meaning becomes *segments*, each a loop and the call after it. A value that a later segment uses gets a row of its
+own.
 """
 
 from __future__ import annotations
@@ -42,8 +44,9 @@ _FULL = 0xFFFF_FFFF
 
 @dataclass(eq=False)
 class Word:
-    """A word of n bits. Exactly one of: `const`, its value; `scalar`, a name valid everywhere and the same in all lanes; `row`, the
-    name of a vector (for a predicate: of a lane mask); `local`, a name inside the loop of `segment`."""
+    """A word of n bits. Exactly one of: `const`, its value; `scalar`, a name valid everywhere and the same in all
+    lanes; `row`, the name of a vector (for a predicate: of a lane mask); `local`, a name inside the loop of
+    `segment`."""
 
     n: int
     const: int | None = None
@@ -325,8 +328,34 @@ class PythonKit:
 
 def _declare() -> None:
     """The operations of the kit that are one word operation each; `{n}` is the width."""
-    same = ("add", "sub", "mul", "mulhi_u", "mulhi_s", "div_u", "div_s", "rem_u", "rem_s", "and_", "or_", "xor", "not_", "shl",
-            "shr_u", "shr_s", "popc", "clz", "brev", "select", "fadd", "fsub", "fmul", "fdiv", "fma", "fsqrt")  # fmt: skip
+    same = (
+        "add",
+        "sub",
+        "mul",
+        "mulhi_u",
+        "mulhi_s",
+        "div_u",
+        "div_s",
+        "rem_u",
+        "rem_s",
+        "and_",
+        "or_",
+        "xor",
+        "not_",
+        "shl",
+        "shr_u",
+        "shr_s",
+        "popc",
+        "clz",
+        "brev",
+        "select",
+        "fadd",
+        "fsub",
+        "fmul",
+        "fdiv",
+        "fma",
+        "fsqrt",
+    )
     for name in (*same, "eq", "ne", "lt_u", "le_u", "lt_s", "le_s", "feq", "flt", "fle", "isnan"):
 
         def operation(self: PythonKit, n: int, name: str = name) -> Callable[..., Word]:

@@ -1,18 +1,19 @@
 """Typed word operations for generated handlers: what the lines that `interp.kits.python` writes may call.
 
-Each is a numba intrinsic with one exact signature over unsigned words, so nothing promotes: in plain numba code uint32 + uint32
-gives uint64, int64 overflow is undefined, and a shift by the width gives anything. Names are the operation, its width and, where
-the width changes, the new one: `add32`, `sext16_32`, `lt_s64`. A predicate is a numba boolean and has width 1.
+Each is a numba intrinsic with one exact signature over unsigned words, so nothing promotes: in plain numba code
+uint32 + uint32 gives uint64, int64 overflow is undefined, and a shift by the width gives anything. Names are the
+operation, its width and, where the width changes, the new one: `add32`, `sext16_32`, `lt_s64`. A predicate is a numba
+boolean and has width 1.
 
-Guarantees, those of `interp.kit`: no operation traps (divisors are made safe first), shifts clamp, floats are single IEEE
-operations that give the canonical NaN. A fused multiply-add of f32 goes through double and a sum rounded to odd, so it is right on
-hosts without the instruction; that of f64 is `interp.runtime.raw.fma_f64`.
+Guarantees, those of `interp.kit`: no operation traps (divisors are made safe first), shifts clamp, floats are single
+IEEE operations that give the canonical NaN. A fused multiply-add of f32 goes through double and a sum rounded to odd,
+so it is right on hosts without the instruction; that of f64 is `interp.runtime.raw.fma_f64`.
 
-The second half is what a handler's frame consists of: rows (32 words of one register), room on the stack, results kept in the
-lanes of a mask, calls of runtime functions by address.
+The second half is what a handler's frame consists of: rows (32 words of one register), room on the stack, results
+kept in the lanes of a mask, calls of runtime functions by address.
 
-Why intrinsics and not Python operators: a line costs numba about half the time (20 operations: 0.31 s against 0.70 s on a busy
-machine), and what it compiles to is what it says.
+Why intrinsics and not Python operators: a line costs numba about half the time (20 operations: 0.31 s against 0.70 s
+on a busy machine), and what it compiles to is what it says.
 """
 
 from __future__ import annotations
@@ -135,7 +136,8 @@ def _bits(b: Builder, n: int, value: Value) -> Value:
 
 
 def _fma32(b: Builder, x: Value, y: Value, z: Value) -> Value:
-    """The product is exact in double; the sum is rounded to odd, so that only the last rounding shows (Boldo, Melquiond 2008)."""
+    """The product is exact in double; the sum is rounded to odd, so that only the last rounding shows (Boldo,
+    Melquiond 2008)."""
     double = FLOAT[64]
     fx, fy, fz = (b.fpext(_raw(b, 32, v), double) for v in (x, y, z))
     product = b.fmul(fx, fy)
@@ -187,7 +189,8 @@ def _load_word(b: Builder, address: Value, bits: int = 64) -> Value:
 
 
 def _row_address(b: Builder, warp: Value, operands: Value, index: Value) -> Value:
-    """Operand `index` of an instruction: an offset in the warp frame, or with bit 0 set an absolute address plus one."""
+    """Operand `index` of an instruction: an offset in the warp frame, or with bit 0 set an absolute address plus
+    one."""
     word = _load_word(b, b.add(operands, b.shl(index, _const(64, 3))))
     absolute = b.trunc(word, BITS[1])
     return b.select(absolute, b.sub(word, _const(64, 1)), b.add(word, warp))
@@ -241,7 +244,12 @@ def _declare_frame() -> None:
         _typed(f"at{n}", pointer, (i64,), lambda b, a, n=n: b.inttoptr(a, BITS[n].as_pointer()))
         _typed(f"room{n}", pointer, (), lambda b, n=n: _room(b, BITS[n]))
         _typed(f"keep{n}", None, (i64, pointer, i64), lambda b, row, source, mask, n=n: _keep(b, n, row, source, mask))
-        _typed(f"scalar{n}", TYPE[n], (i64,), lambda b, a, n=n: b.trunc(_load_word(b, a), BITS[n]) if n < 64 else _load_word(b, a))
+        _typed(
+            f"scalar{n}",
+            TYPE[n],
+            (i64,),
+            lambda b, a, n=n: b.trunc(_load_word(b, a), BITS[n]) if n < 64 else _load_word(b, a),
+        )
 
 
 def _store_mask(b: Builder, address: Value, mask: Value) -> None:

@@ -1,7 +1,8 @@
-"""Statements of random programs that need all threads of a CTA and several instructions: mbarriers, bulk and tensor copies, wgmma.
+"""Statements of random programs that need all threads of a CTA and several instructions: mbarriers, bulk and tensor
+copies, wgmma.
 
-Each function writes one self-contained sequence with a `programs._Writer`: it makes its barriers, starts something, waits, and takes
-its barriers down. They are called where all threads are together.
+Each function writes one self-contained sequence with a `programs._Writer`: it makes its barriers, starts something,
+waits, and takes its barriers down. They are called where all threads are together.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ def _begin(w: _Writer, arrivals: str) -> None:
     w.put("bar.sync 0")
     w.put(f"setp.eq.u32 {FIRST}, %t0, 0")
     w.put(f"mov.u32 {BAR}, bars")
-    w.put(f"mul.lo.u32 %t14, %t2, {arrivals.removeprefix('T*')}" if arrivals.startswith("T*") else f"mov.u32 %t14, {arrivals}")
+    w.put(
+        f"mul.lo.u32 %t14, %t2, {arrivals.removeprefix('T*')}"
+        if arrivals.startswith("T*")
+        else f"mov.u32 %t14, {arrivals}"
+    )
     w.put(f"@{FIRST} {mbarrier(w, 'init')} [{BAR}], %t14")
     if w.rng.random() < 0.5:
         w.put(w.draw_syntax("fence.mbarrier_init"))
@@ -116,10 +121,16 @@ def bulk_store(w: _Writer) -> None:
     w.put(w.draw_syntax("fence.proxy.kind", kind=".async"))
     w.put("bar.sync 0")
     w.put(f"setp.eq.u32 {FIRST}, %t0, 0")
-    record = rng.choice(("cp.async.bulk.global.shared::cta.bulk_group", "cp.reduce.async.bulk.global", "cp.async.bulk.prefetch.L2"))
+    record = rng.choice(
+        ("cp.async.bulk.global.shared::cta.bulk_group", "cp.reduce.async.bulk.global", "cp.async.bulk.prefetch.L2")
+    )
     text = w.draw_syntax(record, hint="")
     target, source = f"[%a2+{16 * rng.randrange(32)}]", f"[area+{16 * rng.randrange(32)}]"
-    w.put(f"@{FIRST} {text} {target}, {source}, {size}" if "prefetch" not in record else f"@{FIRST} {text} {target}, {size}")
+    w.put(
+        f"@{FIRST} {text} {target}, {source}, {size}"
+        if "prefetch" not in record
+        else f"@{FIRST} {text} {target}, {size}"
+    )
     _groups(w)
 
 
@@ -154,7 +165,12 @@ def tensor_copies(w: _Writer) -> None:
             w.put(f"mov.u{bits} {'%a5' if bits == 64 else '%t8'}, {value}")
             value = "%a5" if bits == 64 else "%t8"
         w.put(f"@{FIRST} {text} [%t14],{place} {value}")
-    for field, choice in (("elemtype", rng.choice((2, 3, 7))), ("interleave_layout", 0), ("swizzle_mode", 0), ("fill_mode", 0)):
+    for field, choice in (
+        ("elemtype", rng.choice((2, 3, 7))),
+        ("interleave_layout", 0),
+        ("swizzle_mode", 0),
+        ("fill_mode", 0),
+    ):
         w.record(w.record_of("tensormap.replace", index=2))
         w.put(f"@{FIRST} tensormap.replace.tile.{field}.shared::cta.b1024.b32 [%t14], {choice}")
     w.put("bar.sync 0")
@@ -260,5 +276,12 @@ def orders(w: _Writer) -> None:
 
 
 STATEMENTS: tuple[tuple[int, Callable[[_Writer], None]], ...] = (
-    (4, arrivals), (3, transactions), (2, copies_arrive), (3, bulk_load), (4, bulk_store), (4, tensor_copies), (10, products), (5, orders),
-)  # fmt: skip
+    (4, arrivals),
+    (3, transactions),
+    (2, copies_arrive),
+    (3, bulk_load),
+    (4, bulk_store),
+    (4, tensor_copies),
+    (10, products),
+    (5, orders),
+)

@@ -1,17 +1,17 @@
-"""Run a batch on both engines and compare everything that a launch gives: output bytes, scratch bytes, counters, findings."""
+"""Run a batch on both engines and compare everything that a launch gives: output bytes, scratch bytes, counters,
+findings."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from interp.launch import Module, Result
-from ptx import ir
 from ptx.isa import Op
-from tests.differential.programs import SCRATCH, THREAD_OUT, Batch, inputs
+from tests.differential.frame import SCRATCH, THREAD_OUT
+from tests.differential.programs import Batch, inputs
 
 
 @dataclass
@@ -26,7 +26,8 @@ class Tally:
 
     def __str__(self) -> str:
         n = max(self.programs, 1)
-        shares = f"{self.divergent / n:.0%} divergent, {self.looping / n:.0%} looping, {self.shared / n:.0%} with shared memory"
+        counts = {"divergent": self.divergent, "looping": self.looping, "with shared memory": self.shared}
+        shares = ", ".join(f"{count / n:.0%} {what}" for what, count in counts.items())
         return f"{self.programs} programs: {shares}; {sum(self.draws.values())} draws of {len(self.draws)} records"
 
 
@@ -86,31 +87,18 @@ def _locate(batch: Batch, name: str, at: int) -> str:
 def _count(batch: Batch, result: Result, tally: Tally) -> None:
     assert result.counters is not None
     by_line = {c.ptx_line: c for c in result.counters.instructions}
-    full = -(-batch.threads // 32)
+    text = batch.text.split("\n")
     for body, (first, last) in zip(batch.bodies, batch.spans, strict=True):
         tally.programs += 1
         tally.looping += body.loops
         tally.shared += body.shared
-        lines = [by_line[n] for n in range(first, last) if n in by_line]
-        partial = any(c.executions > full * _turns(lines) or 0 < c.active_lanes < c.executions * min(batch.threads, 32) * 0.99 for c in lines
-                      if not _is_guarded(batch, c.ptx_line)) and batch.threads % 32 == 0  # fmt: skip
-        tally.divergent += partial
+        ran = [by_line[n] for n in range(first, last) if n in by_line and not text[n - 1].startswith("\t@")]
+        # lanes a warp execution: the same for all instructions unless lanes have parted
+        start = ran[0]
+        tally.divergent += any(c.active_lanes * start.executions != start.active_lanes * c.executions for c in ran)
         tally.draws.update(key(op) for op in body.records)
-
-
-def _turns(lines: list[Any]) -> int:
-    return max((c.executions for c in lines), default=1)
-
-
-def _is_guarded(batch: Batch, line: int) -> bool:
-    return batch.text.split("\n", line)[line - 1].lstrip().startswith("@")
 
 
 def key(op: Op) -> str:
     """A record's name in tables: a syntax line may have several records."""
     return f"{op.syntax}  ({op.meaning.__name__})"
-
-
-def instruction_at(module: ir.Module, line: int) -> ir.Inst:
-    """The instruction on a PTX line."""
-    return next(i for k in module.kernels for b in k.blocks for i in b.insts if i.loc.ptx_line == line)

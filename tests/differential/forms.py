@@ -1,7 +1,7 @@
 """Random forms of an instruction record: an opcode with modifiers, and operands of the right kinds, as PTX text.
 
-Everything is drawn from the record itself, so a new record is tested without a change here. Records with effects need a setting
-(addresses, member masks, barriers) and are written by `programs.py`.
+Everything is drawn from the record itself, so a new record is tested without a change here. Records with effects need
+a setting (addresses, member masks, barriers) and are written by `programs.py`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,45 @@ POOLS = {1: ("%p", 6), 16: ("%h", 8), 32: ("%r", 12), 64: ("%q", 8)}
 _MOD = re.compile(r"\{\.([A-Za-z0-9_:]+(?:,\.[A-Za-z0-9_:]+)*)\}|\.([A-Za-z0-9_:]+)")
 _SPECIAL_WORDS = {
     16: (0, 1, 0x8000, 0x3C00, 0xBC00, 0x7C00, 0xFC00, 0x7E00, 0x7BFF, 0x0001, 0x3F80, 0x7F80, 0xFFFF),
-    32: (0, 1, 2, 31, 32, 33, 0x80000000, 0x7FFFFFFF, 0xFFFFFFFF, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000,
-         0x00000001, 0x00800000, 0x7F7FFFFF, 0x4B000000, 0x477FE000, 0x33000000, 0x3C003C00, 0xFC007C00),
-    64: (0, 1, 63, 64, 1 << 63, (1 << 63) - 1, (1 << 64) - 1, 0x3FF0 << 48, 0x7FF0 << 48, 0xFFF8 << 48, 1 << 52, 0x3FF8 << 48),
-}  # fmt: skip
+    32: (
+        0,
+        1,
+        2,
+        31,
+        32,
+        33,
+        0x80000000,
+        0x7FFFFFFF,
+        0xFFFFFFFF,
+        0x3F800000,
+        0xBF800000,
+        0x7F800000,
+        0xFF800000,
+        0x7FC00000,
+        0x00000001,
+        0x00800000,
+        0x7F7FFFFF,
+        0x4B000000,
+        0x477FE000,
+        0x33000000,
+        0x3C003C00,
+        0xFC007C00,
+    ),
+    64: (
+        0,
+        1,
+        63,
+        64,
+        1 << 63,
+        (1 << 63) - 1,
+        (1 << 64) - 1,
+        0x3FF0 << 48,
+        0x7FF0 << 48,
+        0xFFF8 << 48,
+        1 << 52,
+        0x3FF8 << 48,
+    ),
+}
 _IMMEDIATES = {"lut": (0x80, 0xC0, 0xE8, 0x96, 0xFE, 0x1B)}
 
 
@@ -50,12 +85,24 @@ class Drawn:
     op: Op
 
 
-PURE = tuple(op for op in ISA.ops if op.effect is Effect.NONE and op.since[1] <= 90 and not any(s.form == "mem" for s in op.operands))
+PURE = tuple(
+    op
+    for op in ISA.ops
+    if op.effect is Effect.NONE and op.since[1] <= 90 and not any(s.form == "mem" for s in op.operands)
+)
 """Records that need no setting."""
 
 
-def opcode(op: Op, rng: Random, fixed: Mapping[str, str] | None = None) -> tuple[str, dict[str, Any]]:
-    """A legal opcode of the record, and its modifiers as a meaning gets them. `fixed`: choices that are made already."""
+def limited(op: Op, rng: Random, variety: int) -> Random:
+    """Where modifiers are drawn from: `rng`, or with a `variety` one of so many fixed sequences a record."""
+    return Random(f"{op.syntax} {op.meaning.__name__} {rng.randrange(variety)}") if variety else rng
+
+
+def opcode(op: Op, rng: Random, fixed: Mapping[str, str] | None = None, variety: int = 0) -> tuple[str, dict[str, Any]]:
+    """A legal opcode of the record, and its modifiers as a meaning gets them.
+
+    `fixed`: choices that are made already. `variety`: see `programs.batch`."""
+    rng = limited(op, rng, variety)
     head = op.syntax.split(" ")[0]
     for _ in range(1000):
         text = op.name
@@ -81,16 +128,17 @@ def _modifier(op: Op, m: re.Match[str], rng: Random, fixed: Mapping[str, str]) -
     return rng.choice(op.choices[key]) if key in op.choices else f".{name}"
 
 
-def draw(op: Op, rng: Random) -> Drawn:
-    """A random form of a record without effects."""
-    text, mods = opcode(op, rng)
+def draw(op: Op, rng: Random, variety: int = 0) -> Drawn:
+    """A random form of a record without effects. `variety`: see `programs.batch`."""
+    pick = limited(op, rng, variety)
+    text, mods = opcode(op, pick)
     while op.counted and width(mods["type"]) < 32:  # parts of 8 bits have no registers here
-        text, mods = opcode(op, rng)
+        text, mods = opcode(op, pick)
     for spec in op.operands:
         if spec.form == "imm":
-            mods[spec.name] = rng.choice(_IMMEDIATES.get(spec.name, (0, 1, 2, 3)))
+            mods[spec.name] = pick.choice(_IMMEDIATES.get(spec.name, (0, 1, 2, 3)))
         if spec.name in op.counted:
-            mods[f"{spec.name}_count"] = rng.choice([c for c in (2, 4) if width(mods["type"]) // c >= 16])
+            mods[f"{spec.name}_count"] = pick.choice([c for c in (2, 4) if width(mods["type"]) // c >= 16])
     types = _resolve_types(op, mods)
     parts = []
     for spec in op.operands:
@@ -106,7 +154,9 @@ def draw(op: Op, rng: Random) -> Drawn:
                 names[1] = "_"
             parts.append("|".join(names) if rng.random() < 0.6 else names[0])
         elif count:
-            parts.append("{" + ", ".join(_distinct(op, type, count, rng) if written else _sources(op, type, count, rng)) + "}")
+            parts.append(
+                "{" + ", ".join(_distinct(op, type, count, rng) if written else _sources(op, type, count, rng)) + "}"
+            )
         elif written:
             parts.append(_register(op, type, rng, True))
         else:

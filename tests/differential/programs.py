@@ -1,9 +1,10 @@
-"""Random PTX programs from seeds: arithmetic of all widths, predicates, guards, loops, divergence, shared memory, warp operations.
+"""Random PTX programs from seeds: arithmetic of all widths, predicates, guards, loops, divergence, shared memory,
+warp operations.
 
-A *body* is one program; a *batch* is a kernel with several bodies, chosen by %ctaid.x, so that one compilation serves many programs.
-Each thread loads its registers from `in`, runs the body, and stores all of them to `out`. Memory operations stay inside a kilobyte of
-global scratch a CTA, a kilobyte of shared memory, and 64 bytes of local memory a thread; addresses are random in there, so threads
-race, and both engines must resolve the races alike.
+A *body* is one program; a *batch* is a kernel with several bodies, chosen by %ctaid.x, so that one compilation serves
+many programs. Each thread loads its registers from `in`, runs the body, and stores all of them to `out`. Memory
+operations stay inside a kilobyte of global scratch a CTA, a kilobyte of shared memory, and 64 bytes of local memory a
+thread; addresses are random in there, so threads race, and both engines must resolve the races alike.
 
 A *uniform* batch has no branch that depends on a lane: the compiled engine then runs without masks.
 """
@@ -21,25 +22,8 @@ from ptx.errors import Unsupported
 from ptx.isa import Op
 from tests.differential import asynchronous, forms
 from tests.differential.forms import POOLS, register, word
+from tests.differential.frame import HEADER, LOADS, SCRATCH, STORES
 
-THREAD_IN, THREAD_OUT, SCRATCH = 128, 144, 1024
-_HEADER = """.version 8.8
-.target sm_90a
-.address_size 64
-.global .align 8 .b8 table[256] = {{{table}}};
-.const .align 8 .b8 fixed[256] = {{{table}}};
-.visible .entry batch(.param .u64 p_in, .param .u64 p_out, .param .u64 p_scratch, .param .u32 p_number)
-{{
-\t.reg .pred %p<6>, %pt<4>;
-\t.reg .b16 %h<8>;
-\t.reg .b32 %r<12>, %t<16>, %w<16>;
-\t.reg .b64 %q<8>, %a<8>;
-\t.reg .f64 %d<4>;
-\t.shared .align 1024 .b8 area[24576];
-\t.shared .align 128 .b8 map[128];
-\t.shared .align 8 .b8 bars[64];
-\t.local .align 8 .b8 own[64];
-"""
 _BY_NAME: dict[str, list[Op]] = {}
 for _op in ISA.ops:
     _BY_NAME.setdefault(_op.name, []).append(_op)
@@ -70,10 +54,10 @@ class Batch:
 class _Writer:
     """Writes one body."""
 
-    def __init__(self, seed: int, label: str, uniform: bool, full: bool, size: int) -> None:
+    def __init__(self, seed: int, label: str, uniform: bool, full: bool, size: int, variety: int) -> None:
         self.rng = Random(f"gpuemu body {seed}")
         self.body = Body(seed)
-        self.label, self.uniform, self.full, self.size = label, uniform, full, size
+        self.label, self.uniform, self.full, self.size, self.variety = label, uniform, full, size, variety
         self.depth = 0  # of lane-dependent control flow
         self.nesting = 0
         self.labels = 0
@@ -89,7 +73,7 @@ class _Writer:
         """A random opcode of a record by name, drawn."""
         op = _BY_NAME[name][index]
         self.record(op)
-        return forms.opcode(op, self.rng, fixed)[0]
+        return forms.opcode(op, self.rng, fixed, self.variety)[0]
 
     def record_of(self, start: str, index: int = 0) -> Op:
         """The record whose syntax line starts so; of several the one at `index`."""
@@ -99,74 +83,51 @@ class _Writer:
         """A random opcode of the record whose syntax line starts so, drawn."""
         op = self.record_of(start)
         self.record(op)
-        return forms.opcode(op, self.rng, {k: v for k, v in fixed.items() if k in op.choices or k in op.flags})[0]
+        known = {k: v for k, v in fixed.items() if k in op.choices or k in op.flags}
+        return forms.opcode(op, self.rng, known, self.variety)[0]
 
     def fresh(self) -> str:
         self.labels += 1
         return f"{self.label}_{self.labels}"
 
     def write(self) -> Body:
-        rng = self.rng
-        self._load_registers()
+        for line in LOADS:
+            self.put(line)
         for _ in range(self.size):
             self.statement()
-        self._store_registers()
-        self.put("ret")
-        del rng
+        for line in STORES:
+            self.put(line)
         return self.body
-
-    # ---------------------------------------------------------------- frame of a body
-    def _load_registers(self) -> None:
-        for line in (
-            "ld.param.u64 %a0, [p_in]", "ld.param.u64 %a1, [p_out]", "ld.param.u64 %a2, [p_scratch]",
-            "mov.u32 %t0, %tid.x", "mov.u32 %t1, %ctaid.x", "mov.u32 %t2, %ntid.x", "mad.lo.u32 %t3, %t1, %t2, %t0",
-            f"mad.wide.u32 %a0, %t3, {THREAD_IN}, %a0", f"mad.wide.u32 %a1, %t3, {THREAD_OUT}, %a1",
-            f"mad.wide.u32 %a2, %t1, {SCRATCH}, %a2", "mov.u32 %t4, area", "mov.u64 %a3, own",
-            "ld.global.v4.b32 {%r0, %r1, %r2, %r3}, [%a0]", "ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%a0+16]",
-            "ld.global.v4.b32 {%r8, %r9, %r10, %r11}, [%a0+32]", "ld.global.v2.b64 {%q0, %q1}, [%a0+48]",
-            "ld.global.v2.b64 {%q2, %q3}, [%a0+64]", "ld.global.v2.b64 {%q4, %q5}, [%a0+80]",
-            "ld.global.v2.b64 {%q6, %q7}, [%a0+96]", "ld.global.v4.b16 {%h0, %h1, %h2, %h3}, [%a0+112]",
-            "ld.global.v4.b16 {%h4, %h5, %h6, %h7}, [%a0+120]",
-        ):  # fmt: skip
-            self.put(line)
-        for i in range(POOLS[1][1]):
-            self.put(f"setp.lt.s32 %p{i}, %r{i}, %r{i + 6}")
-
-    def _store_registers(self) -> None:
-        for line in (
-            "st.global.v4.b32 [%a1], {%r0, %r1, %r2, %r3}", "st.global.v4.b32 [%a1+16], {%r4, %r5, %r6, %r7}",
-            "st.global.v4.b32 [%a1+32], {%r8, %r9, %r10, %r11}", "st.global.v2.b64 [%a1+48], {%q0, %q1}",
-            "st.global.v2.b64 [%a1+64], {%q2, %q3}", "st.global.v2.b64 [%a1+80], {%q4, %q5}", "st.global.v2.b64 [%a1+96], {%q6, %q7}",
-            "st.global.v4.b16 [%a1+112], {%h0, %h1, %h2, %h3}", "st.global.v4.b16 [%a1+120], {%h4, %h5, %h6, %h7}",
-            "mov.u32 %t5, 0",
-        ):  # fmt: skip
-            self.put(line)
-        for i in range(POOLS[1][1]):
-            self.put(f"selp.b32 %t6, {1 << i}, 0, %p{i}")
-            self.put("or.b32 %t5, %t5, %t6")
-        self.put("st.global.b32 [%a1+128], %t5")
 
     # ---------------------------------------------------------------- statements
     def statement(self) -> None:
         rng = self.rng
         together = self.depth == 0
         choices = [
-            (50, self.pure), (8, self.guarded), (10, self.memory), (4, self.atomic), (3, self.special), (2, self.fence),
-            (7 if self.nesting < 2 else 0, self.branch), (4 if self.nesting < 2 else 0, self.loop),
-            (6 if together else 2, self.exchange), (4 if together else 0, self.shared_exchange), (2, self.async_copy),
+            (50, self.pure),
+            (8, self.guarded),
+            (10, self.memory),
+            (4, self.atomic),
+            (3, self.special),
+            (2, self.fence),
+            (7 if self.nesting < 2 else 0, self.branch),
+            (4 if self.nesting < 2 else 0, self.loop),
+            (6 if together else 2, self.exchange),
+            (4 if together else 0, self.shared_exchange),
+            (2, self.async_copy),
             (3 if together and self.full and not self.left else 0, self.matrix),
             (1 if together and not self.uniform and self.nesting == 0 else 0, self.leave),
             (6 if together and self.full and not self.left else 0, self.asynchronous),
-        ]  # fmt: skip
+        ]
         rng.choices([c for _, c in choices], [w for w, _ in choices])[0]()
 
     def pure(self) -> None:
-        drawn = forms.draw(self.rng.choice(forms.PURE), self.rng)
+        drawn = forms.draw(self.rng.choice(forms.PURE), self.rng, self.variety)
         self.record(drawn.op)
         self.put(drawn.text)
 
     def guarded(self) -> None:
-        drawn = forms.draw(self.rng.choice(forms.PURE), self.rng)
+        drawn = forms.draw(self.rng.choice(forms.PURE), self.rng, self.variety)
         self.record(drawn.op)
         self.put(f"@{self.rng.choice(('', '!'))}{register(1, self.rng)} {drawn.text}")
 
@@ -231,7 +192,7 @@ class _Writer:
         cas = name == "atom" and rng.random() < 0.3
         op = _BY_NAME[name][1 if cas else 0]
         fixed = {"ss": "" if space == "generic" else f".{space}", "hint": ""}
-        text, mods = forms.opcode(op, rng, fixed)
+        text, mods = forms.opcode(op, rng, fixed, self.variety)
         self.record(op)
         n = forms.width(mods["type"])
         where = self.address(space, n // 8)
@@ -241,11 +202,31 @@ class _Writer:
 
     def special(self) -> None:
         rng = self.rng
-        name = rng.choice((
-            "%tid.x", "%tid.y", "%ntid.x", "%ctaid.x", "%nctaid.x", "%laneid", "%warpid", "%nwarpid", "%lanemask_eq", "%lanemask_lt",
-            "%lanemask_le", "%lanemask_gt", "%lanemask_ge", "%clock", "%clock64", "%smid", "%nsmid", "%globaltimer", "%clock_hi",
-            "%dynamic_smem_size", "%total_smem_size",
-        ))  # fmt: skip
+        name = rng.choice(
+            (
+                "%tid.x",
+                "%tid.y",
+                "%ntid.x",
+                "%ctaid.x",
+                "%nctaid.x",
+                "%laneid",
+                "%warpid",
+                "%nwarpid",
+                "%lanemask_eq",
+                "%lanemask_lt",
+                "%lanemask_le",
+                "%lanemask_gt",
+                "%lanemask_ge",
+                "%clock",
+                "%clock64",
+                "%smid",
+                "%nsmid",
+                "%globaltimer",
+                "%clock_hi",
+                "%dynamic_smem_size",
+                "%total_smem_size",
+            )
+        )
         self.record(_BY_NAME["mov"][0])
         wide = name in ("%clock64", "%globaltimer")
         self.put(self.guard() + f"mov.u{64 if wide else 32} {register(64 if wide else 32, rng)}, {name}")
@@ -393,7 +374,7 @@ class _Writer:
         target = self.address("shared", size)
         mods = {"cop": ".ca" if size < 16 else rng.choice((".ca", ".cg")), "hint": ""}
         self.record(copies[0])
-        text = forms.opcode(copies[0], rng, mods)[0]
+        text = forms.opcode(copies[0], rng, mods, self.variety)[0]
         count = rng.choice(("", f", {rng.randrange(0, size + 1)}", f", {register(32, rng)}"))
         self.put(self.guard() + f"{text} [{target}], [%a6], {size}{count}")
         for head, chance in (("cp.async.commit_group", 0.8), ("cp.async.wait_group", 0.5), ("cp.async.wait_all", 0.3)):
@@ -427,7 +408,7 @@ class _Writer:
         rng = self.rng
         op = rng.choice(_BY_NAME["mma"])
         while True:
-            text, mods = forms.opcode(op, rng)
+            text, mods = forms.opcode(op, rng, variety=self.variety)
             try:
                 op.meaning(PythonKit(90), **mods)
             except Unsupported:  # not on this device
@@ -444,20 +425,23 @@ class _Writer:
         self.put(f"{text} {', '.join(parts)}")
 
 
-def batch(seed: int, count: int, size: int = 14) -> Batch:
-    """A batch of `count` bodies of about `size` statements each, from one seed."""
+def batch(seed: int, count: int, size: int = 14, variety: int = 0) -> Batch:
+    """A batch of `count` bodies of about `size` statements each, from one seed.
+
+    `variety`: how many choices of modifiers each record has, 0 for all of them; few keep the number of handlers that
+    have to be compiled small."""
     rng = Random(f"gpuemu batch {seed}")
     uniform = rng.random() < 0.25
     threads = rng.choice((64, 64, 32, 96)) if uniform or rng.random() < 0.7 else rng.choice((48, 40, 7))
     table = ", ".join(str(rng.getrandbits(8)) for _ in range(256))
-    lines = _HEADER.format(table=table).splitlines()
+    lines = HEADER.format(table=table).splitlines()
     lines.append("\tmov.u32 %t1, %ctaid.x;")
     bodies, spans = [], []
     for i in range(1, count):
         lines.append(f"\tsetp.eq.u32 %pt0, %t1, {i};")
         lines.append(f"\t@%pt0 bra.uni B{i};")
     for i in range(count):
-        body = _Writer(seed * 1000 + i, f"L{i}", uniform, threads % 32 == 0, size).write()
+        body = _Writer(seed * 1000 + i, f"L{i}", uniform, threads % 32 == 0, size, variety).write()
         lines.append(f"B{i}:")
         first = len(lines) + 1
         lines += body.lines

@@ -17,23 +17,47 @@ _SHARED = 98304
 
 # Shapes of pointer arguments, values of the others, and the grid, by kernel.
 _MATMUL = {
-    "a": (80, 48), "b": (48, 80), "c": (80, 80), "m": 80, "n": 80, "k": 48, "sam": 48, "sbk": 80, "scm": 80, "grid": (2, 2, 1),
-}  # fmt: skip
+    "a": (80, 48),
+    "b": (48, 80),
+    "c": (80, 80),
+    "m": 80,
+    "n": 80,
+    "k": 48,
+    "sam": 48,
+    "sbk": 80,
+    "scm": 80,
+    "grid": (2, 2, 1),
+}
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "vector_add": {"x": (1500,), "y": (1500,), "out": (1500,), "n": 1488, "grid": (2, 1, 1)},
     "softmax": {"x": (3, 1008), "out": (3, 1008), "stride": 1008, "n": 1008, "grid": (3, 1, 1)},
-    "layernorm": {"x": (3, 400), "w": (400,), "b": (400,), "out": (3, 400), "stride": 400, "n": 389, "eps": 1e-5, "grid": (3, 1, 1)},
+    "layernorm": {
+        "x": (3, 400),
+        "w": (400,),
+        "b": (400,),
+        "out": (3, 400),
+        "stride": 400,
+        "n": 389,
+        "eps": 1e-5,
+        "grid": (3, 1, 1),
+    },
     "gelu": {"x": (1000,), "out": (1000,), "n": 997, "grid": (2, 1, 1)},
     "matmul": _MATMUL,
     "flash_attention": {
-        "q": (2, 80, 64), "k": (2, 80, 64), "v": (2, 80, 64), "out": (2, 80, 64), "seq": 80, "scale": 0.125, "grid": (2, 2, 1),
+        "q": (2, 80, 64),
+        "k": (2, 80, 64),
+        "v": (2, 80, 64),
+        "out": (2, 80, 64),
+        "seq": 80,
+        "scale": 0.125,
+        "grid": (2, 2, 1),
     },
     "histogram_atomic": {"x": (700,), "counts": (64,), "total": (2,), "n": 691, "grid": (3, 1, 1)},
     "collatz_steps": {"x": (300,), "out": (300,), "n": 290, "grid": (2, 1, 1)},
     "row_cumsum": {"x": (3, 500), "out": (3, 500), "n": 499, "grid": (3, 1, 1)},
     "row_argmax": {"x": (3, 500), "out": (3,), "n": 499, "grid": (3, 1, 1)},
     "dropout": {"x": (1000,), "out": (1000,), "n": 900, "p": 0.3, "seed": 7, "grid": (2, 1, 1)},
-}  # fmt: skip
+}
 
 
 def _array(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
@@ -61,9 +85,13 @@ def test_both_engines_agree(name: str) -> None:
     for engine in ("compiled", "traced"):
         args = _arguments(entry)
         result = module[entry["kernel"]].launch(
-            ARGUMENTS[entry["kernel"]]["grid"], (int(block[1]),), args, shared=_SHARED, engine=engine,
+            ARGUMENTS[entry["kernel"]]["grid"],
+            (int(block[1]),),
+            args,
+            shared=_SHARED,
+            engine=engine,
             names=[*entry["signature"], "global scratch", "profile scratch"],
-        )  # fmt: skip
+        )
         runs.append((result, [a.tobytes() for a in args if isinstance(a, np.ndarray)]))
     (compiled, bytes_compiled), (traced, bytes_traced) = runs
     assert compiled.findings == traced.findings == ()

@@ -25,8 +25,14 @@ _HEAD = """.version 8.0
 # name: (body, kind of the finding or None)
 ENDS: dict[str, tuple[str, str | None]] = {
     "plain": ("st.global.b32 [%q2], %r2; ret;", None),
-    "store outside": ("mad.wide.u32 %q2, %r2, 8, %q1; st.global.b32 [%q2], %r2; st.global.b32 [%q1], %r2; ret;", "out-of-bounds"),
-    "load outside shared": ("mov.u32 %r3, 5000; ld.shared.b32 %r4, [%r3]; st.global.b32 [%q2], %r4; ret;", "out-of-bounds"),
+    "store outside": (
+        "mad.wide.u32 %q2, %r2, 8, %q1; st.global.b32 [%q2], %r2; st.global.b32 [%q1], %r2; ret;",
+        "out-of-bounds",
+    ),
+    "load outside shared": (
+        "mov.u32 %r3, 5000; ld.shared.b32 %r4, [%r3]; st.global.b32 [%q2], %r4; ret;",
+        "out-of-bounds",
+    ),
     "misaligned": ("add.u64 %q2, %q2, 2; st.global.b32 [%q2], %r2; ret;", "misaligned"),
     "null": ("mov.u64 %q3, 0; ld.global.b32 %r4, [%q3+16]; ret;", "out-of-bounds"),
     "guarded store outside": (
@@ -34,7 +40,10 @@ ENDS: dict[str, tuple[str, str | None]] = {
         "out-of-bounds",
     ),
     "trap": ("st.global.b32 [%q2], %r2; trap;", "trap"),
-    "guarded trap": ("setp.eq.u32 %p1, %r2, 33; st.global.b32 [%q2], %r2; @%p1 trap; st.global.b32 [%q2], 7; ret;", "trap"),
+    "guarded trap": (
+        "setp.eq.u32 %p1, %r2, 33; st.global.b32 [%q2], %r2; @%p1 trap; st.global.b32 [%q2], 7; ret;",
+        "trap",
+    ),
     "barrier that a warp skips": (
         "setp.lt.u32 %p1, %r2, 32; @%p1 bra L; bar.sync 1, 64; L: bar.sync 2, 64; ret;",
         "barrier-deadlock",
@@ -45,18 +54,25 @@ ENDS: dict[str, tuple[str, str | None]] = {
         "L: shfl.sync.idx.b32 %r3, %r2, 1, 31, -1; M: st.global.b32 [%q2], %r3; ret;",
         "warp-deadlock",
     ),
-    "lane outside its mask": ("shfl.sync.idx.b32 %r3, %r2, 0, 31, 3; st.global.b32 [%q2], %r3; ret;", "bad-member-mask"),
+    "lane outside its mask": (
+        "shfl.sync.idx.b32 %r3, %r2, 0, 31, 3; st.global.b32 [%q2], %r3; ret;",
+        "bad-member-mask",
+    ),
     "endless": ("L: add.u32 %r2, %r2, 1; bra L;", "no-progress"),
-    "endless for some": ("and.b32 %r3, %r2, 1; L: add.u32 %r2, %r2, 1; setp.eq.u32 %p1, %r3, 1; @%p1 bra L; ret;", "no-progress"),
+    "endless for some": (
+        "and.b32 %r3, %r2, 1; L: add.u32 %r2, %r2, 1; setp.eq.u32 %p1, %r3, 1; @%p1 bra L; ret;",
+        "no-progress",
+    ),
     "spins on another warp": (
-        "mov.u32 %r5, area; setp.ge.u32 %p1, %r2, 32; @%p1 bra L; W: ld.volatile.shared.b32 %r6, [%r5]; setp.ne.u32 %p2, %r6, 9; "
-        "@%p2 bra W; bra M; L: st.volatile.shared.b32 [%r5], 9; M: st.global.b32 [%q2], %r2; ret;",
+        "mov.u32 %r5, area; setp.ge.u32 %p1, %r2, 32; @%p1 bra L; "
+        "W: ld.volatile.shared.b32 %r6, [%r5]; setp.ne.u32 %p2, %r6, 9; @%p2 bra W; bra M; L: st.volatile.shared.b32 [%r5], 9; M: st.global.b32 [%q2], %r2; ret;",
         None,
     ),
     "lock between lanes": (
         "mov.u32 %r5, area; setp.ne.u32 %p1, %r2, 0; @%p1 bra S; st.shared.b32 [%r5], 0; S: bar.sync 0; "
         "T: atom.shared.cas.b32 %r6, [%r5], 0, 1; setp.ne.u32 %p2, %r6, 0; @%p2 bra T; "
-        "ld.global.b32 %r3, [%q1]; add.u32 %r3, %r3, 1; st.global.b32 [%q1], %r3; atom.shared.exch.b32 %r6, [%r5], 0; ret;",
+        "ld.global.b32 %r3, [%q1]; add.u32 %r3, %r3, 1; st.global.b32 [%q1], %r3; "
+        "atom.shared.exch.b32 %r6, [%r5], 0; ret;",
         None,
     ),
     "parted member masks": (
@@ -64,7 +80,7 @@ ENDS: dict[str, tuple[str, str | None]] = {
         "st.global.b32 [%q2], %r5; ret;",
         None,
     ),
-}  # fmt: skip
+}
 
 
 def run(body: str, engine: str, threads: int = 64, watch: int | None = None) -> tuple[Result, bytes]:

@@ -75,9 +75,13 @@ def test_events_of_a_small_kernel() -> None:
     assert out.tobytes() == plain.tobytes() == launch(None, "compiled")[0].tobytes()
     first = [(kind, e.inst.opcode) for kind, e in hooks.seen if e.warp == 0]  # type: ignore[attr-defined]
     assert first[:6] == [
-        ("before", "ld.param.u64"), ("read", "ld.param.u64"), ("after", "ld.param.u64"),
-        ("before", "ld.param.u64"), ("read", "ld.param.u64"), ("after", "ld.param.u64"),
-    ]  # fmt: skip
+        ("before", "ld.param.u64"),
+        ("read", "ld.param.u64"),
+        ("after", "ld.param.u64"),
+        ("before", "ld.param.u64"),
+        ("read", "ld.param.u64"),
+        ("after", "ld.param.u64"),
+    ]
     kinds = [k for k, _ in first]
     assert kinds.count("barrier") == 1 and kinds.count("branch") == 2 and kinds.count("write") == 2
     # warp 1 runs when warp 0 waits at the barrier
@@ -88,7 +92,9 @@ def test_events_of_a_small_kernel() -> None:
 def test_what_events_hold() -> None:
     hooks = Recorder()
     launch(hooks)
-    load = next(e for k, e in hooks.seen if k == "after" and isinstance(e, Instruction) and e.inst.opcode == "ld.global.b32")
+    load = next(
+        e for k, e in hooks.seen if k == "after" and isinstance(e, Instruction) and e.inst.opcode == "ld.global.b32"
+    )
     assert load.cta == (0, 0, 0) and load.warp == 0 and load.mask == 0xFFFF_FFFF
     assert load.results[0] is not None
     np.testing.assert_array_equal(load.results[0], (np.arange(32) + 1) % 7)
@@ -96,7 +102,9 @@ def test_what_events_hold() -> None:
     assert [int(r.mask).bit_count() for r in reads] == [32, 8]
     assert reads[0].size == 4 and (np.diff(reads[0].addresses.astype(np.int64)) == 4).all()
     assert reads[0].addresses[0] % 16 == 4
-    guarded = next(e for k, e in hooks.seen if k == "before" and isinstance(e, Instruction) and e.inst.guard and e.inst.op == "add")
+    guarded = next(
+        e for k, e in hooks.seen if k == "before" and isinstance(e, Instruction) and e.inst.guard and e.inst.op == "add"
+    )
     np.testing.assert_array_equal(guarded.lanes, (np.arange(32) + 1) % 7 < 3)
     branch = next(e for k, e in hooks.seen if k == "branch" and isinstance(e, Branch) and e.inst.op == "bra")
     assert branch.taken == guarded.mask

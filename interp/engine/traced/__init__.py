@@ -5,15 +5,16 @@
     machine.py    the native step loop: runs a warp until it ends, waits, is out of fuel or faults
     observe.py    from the step loop's calls to the typed events of `interp.hooks`
 
-It exists to judge the compiled engine, and as the base of everything that looks at single instructions. Both take the meaning of
-an instruction from its record (`interp.ops`) and everything that touches the machine from `interp.runtime`; they share the plan's
-regions and the scheduler, so the order of all effects, the counters, the fuel and the findings are the same by rule, also for
-kernels with races. What they do not share is what can be wrong: code generation, register allocation, the masking of lanes and
-the transfer of control.
+It exists to judge the compiled engine, and as the base of everything that looks at single instructions. Both take the
+meaning of an instruction from its record (`interp.ops`) and everything that touches the machine from
+`interp.runtime`; they share the plan's regions and the scheduler, so the order of all effects, the counters, the fuel
+and the findings are the same by rule, also for kernels with races. What they do not share is what can be wrong: code
+generation, register allocation, the masking of lanes and the transfer of control.
 
-Why a warp at a time and not all lanes of a CTA: the order of effects is part of the result (atomics return old values, float sums
-round, a forgotten barrier shows what the other warps have done so far), and the compiled engine runs warps in turn. With the step
-loop native, a step costs about 20 ns more than its 32 lanes, so longer vectors would gain little.
+Why a warp at a time and not all lanes of a CTA: the order of effects is part of the result (atomics return old
+values, float sums round, a forgotten barrier shows what the other warps have done so far), and the compiled engine
+runs warps in turn. With the step loop native, a step costs about 20 ns more than its 32 lanes, so longer vectors
+would gain little.
 """
 
 from __future__ import annotations

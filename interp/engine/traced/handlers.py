@@ -1,16 +1,17 @@
-"""Handlers: one native function a form, written by `interp.kits.python`, compiled by numba when a kernel first needs it.
+"""Handlers: one native function a form, written by `interp.kits.python`, compiled by numba when a kernel first needs
+it.
 
     void handler(ctx, warp, site, mask, ops)          all int64; ops: address of the instruction's operand table
 
-A handler depends on the form and on the kinds of its operands (`Shape`), not on the registers, so kernels share it. Its source is
-a real file in the cache directory, because numba's disk cache wants one; the file's name is the digest of its text, and it is
-written once and never changed. What runs is the text made here, never what the file says.
+A handler depends on the form and on the kinds of its operands (`Shape`), not on the registers, so kernels share it.
+Its source is a real file in the cache directory, because numba's disk cache wants one; the file's name is the digest
+of its text, and it is written once and never changed. What runs is the text made here, never what the file says.
 
-The directory is named by a digest of what a handler can call (`interp.kits.words`, the raw accesses, numba and LLVM): all else that
-it depends on is in its text, so handlers survive changes elsewhere in the engine.
+The directory is named by a digest of what a handler can call (`interp.kits.words`, the raw accesses, numba and LLVM):
+all else that it depends on is in its text, so handlers survive changes elsewhere in the engine.
 
-Operands are adapted as in the compiled engine (PTX 'Operand Size Exceeding Instruction-Type Size'): a source wider than the type
-is cut; a result narrower than its register is extended by sign for signed types, else by zeros.
+Operands are adapted as in the compiled engine (PTX 'Operand Size Exceeding Instruction-Type Size'): a source wider
+than the type is cut; a result narrower than its register is extended by sign for signed types, else by zeros.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ _HEADER = "# Written by interp.kits.python; the names are those of interp.kits.w
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source operand as a handler sees it. `kind`: "row" (a register or constant of `have` bits, `want` are read), "not" (a
-    negated predicate), "special" (`name`), "address" (a base row and an offset row of `have` bits)."""
+    """A source operand as a handler sees it. `kind`: "row" (a register or constant of `have` bits, `want` are read),
+    "not" (a negated predicate), "special" (`name`), "address" (a base row and an offset row of `have` bits)."""
 
     kind: str
     have: int = 0
@@ -66,7 +67,8 @@ Nested = Source | tuple["Nested", ...]
 
 @dataclass(frozen=True, eq=False)
 class Handler:
-    """A compiled handler: its address, and the runtime functions whose addresses follow the rows in an operand table."""
+    """A compiled handler: its address, and the runtime functions whose addresses follow the rows in an operand
+    table."""
 
     address: int
     symbols: tuple[str, ...]
@@ -117,7 +119,9 @@ def _source(kit: PythonKit, source: Nested) -> Any:
 
 
 def _fit(kit: PythonKit, word: Word, target: Target) -> Word:
-    return (kit.sext if is_signed(target.type) else kit.zext)(word.n, target.have)(word) if word.n < target.have else word
+    return (
+        (kit.sext if is_signed(target.type) else kit.zext)(word.n, target.have)(word) if word.n < target.have else word
+    )
 
 
 # ------------------------------------------------------------------------------------------------ compilation

@@ -2,17 +2,18 @@
 
     int64 run_warp_traced(ctx, warp) -> STATUS_*, as the compiled engine's `run_warp` (interp/engine/control.py)
 
-The rules are those of the compiled engine, written again: of all regions with pending lanes the lowest runs next (thread
-frontiers); a region that starts with an instruction for several lanes runs once for each member mask whose live lanes have arrived;
-a back edge burns fuel; after the last fuel the search starts behind the region that burned it; a polling edge gives way to other
-lanes of the warp from time to time. A fault ends the warp at the end of its
+The rules are those of the compiled engine, written again: of all regions with pending lanes the lowest runs next
+(thread frontiers); a region that starts with an instruction for several lanes runs once for each member mask whose
+live lanes have arrived; a back edge burns fuel; after the last fuel the search starts behind the region that burned
+it; a polling edge gives way to other lanes of the warp from time to time. A fault ends the warp at the end of its
 region, as it does there.
 
-Every instruction is a call of its handler. A guard narrows the mask; an instruction whose guard holds nowhere is called all the
-same, with no lanes.
+Every instruction is a call of its handler. A guard narrows the mask; an instruction whose guard holds nowhere is
+called all the same, with no lanes.
 
-Observation: when the context has a hook (`CTX["HOOK"]`), it is called before and after every instruction and at the transfers of
-control, see OBSERVE_*. A hook that answers non-zero stops the launch (FAULT_STOPPED). Nothing is observed after a fault.
+Observation: when the context has a hook (`CTX["HOOK"]`), it is called before and after every instruction and at the
+transfers of control, see OBSERVE_*. A hook that answers non-zero stops the launch (FAULT_STOPPED). Nothing is
+observed after a fault.
 """
 
 from __future__ import annotations
@@ -29,19 +30,36 @@ from interp.runtime.native import symbol
 from interp.runtime.raw import load_u32, native, store_u32
 
 OBSERVE_BEFORE, OBSERVE_AFTER, OBSERVE_BRANCH, OBSERVE_BARRIER = range(4)
-"""Events: before and after an instruction; a branch or exit (`extra`: lanes that take it); arrival at a barrier (`extra`: its number,
-threads in the upper 32 bits)."""
+"""Events: before and after an instruction; a branch or exit (`extra`: lanes that take it); arrival at a barrier
+(`extra`: its number, threads in the upper 32 bits)."""
 
 RUN_WARP = "run_warp_traced"
 _PENDING = 8 * WARP_WORDS
-_C_PROGRAM, _C_HOOK, _C_FAULT, _C_FAULT_SITE, _C_FUEL = (8 * CTX[n] for n in ("PROGRAM", "HOOK", "FAULT", "FAULT_SITE", "FUEL"))
+_C_PROGRAM, _C_HOOK, _C_FAULT, _C_FAULT_SITE, _C_FUEL = (
+    8 * CTX[n] for n in ("PROGRAM", "HOOK", "FAULT", "FAULT_SITE", "FUEL")
+)
 _C_COUNTERS, _C_LIVE, _C_ARRIVED, _C_EXPECTED = (8 * CTX[n] for n in ("COUNTERS", "LIVE", "ARRIVED", "EXPECTED"))
 _W_LIVE, _W_CURSOR = 8 * WARP["LIVE"], 8 * WARP["CURSOR"]
 _P_REGIONS, _P_NREGIONS, _P_INSTS, _P_COUNTS, _P_GUARDED, _P_DIVERGES, _P_FAIR = (8 * PROGRAM[n] for n in PROGRAM)
 _INST_BYTES, _REGION_BYTES = 8 * len(INST), 8 * len(REGION)
 _I_HANDLER, _I_OPS, _I_GUARD, _I_NEGATED, _I_COUNTER, _I_SITE = (8 * INST[n] for n in INST)
-(_R_FIRST, _R_COUNT, _R_KIND, _R_TAKEN, _R_NEXT, _R_BACK, _R_POLLS, _R_GUARD, _R_NEGATED, _R_WAITS, _R_MEMBERS, _R_ALIKE, _R_SITE,
- _R_NUMBER, _R_THREADS) = (8 * REGION[n] for n in REGION)  # fmt: skip
+(
+    _R_FIRST,
+    _R_COUNT,
+    _R_KIND,
+    _R_TAKEN,
+    _R_NEXT,
+    _R_BACK,
+    _R_POLLS,
+    _R_GUARD,
+    _R_NEGATED,
+    _R_WAITS,
+    _R_MEMBERS,
+    _R_ALIKE,
+    _R_SITE,
+    _R_NUMBER,
+    _R_THREADS,
+) = (8 * REGION[n] for n in REGION)
 _FULL = 0xFFFFFFFF
 
 call_handler = call_address(5, False)
@@ -124,7 +142,8 @@ def run_region(ctx, warp, program, region, index, mask):
 
 @native
 def gather(ctx, warp, region, index, count, mask):
-    """Park the lanes at a region until a member mask is complete: the lanes that go on, or 0. Other lanes are pending again."""
+    """Park the lanes at a region until a member mask is complete: the lanes that go on, or 0. Other lanes are pending
+    again."""
     parked = warp + _PENDING + 4 * (count + index)
     add_lanes(parked, mask)
     here = np.int64(load_u32(parked))

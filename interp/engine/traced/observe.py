@@ -1,7 +1,8 @@
 """From the step loop's calls to the typed events of `interp.hooks`.
 
-The step loop is native; it calls one C function, made here, with addresses of the context and the warp frame. An exception cannot
-pass through native code: it is kept, the function answers "stop", and the launch raises it afterwards.
+The step loop is native; it calls one C function, made here, with addresses of the context and the warp frame. An
+exception cannot pass through native code: it is kept, the function answers "stop", and the launch raises it
+afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _DTYPES = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 class Observer:
-    """`address`: what the context's hook has to be; keep the object alive during the launch. `error`: what a hook raised."""
+    """`address`: what the context's hook has to be; keep the object alive during the launch. `error`: what a hook
+    raised."""
 
     def __init__(self, program: Program, hooks: Hooks) -> None:
         self.program, self.hooks = program, hooks

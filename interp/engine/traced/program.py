@@ -1,8 +1,9 @@
 """A planned kernel as tables that the step loop reads: regions, instructions, operand rows.
 
-Every register has a row of 32 words in the warp frame, in the order of its declaration; nothing is shared or coloured. Constants and
-addresses of variables have rows too, outside the frame, so that an operand is always a row: a *row word* is the offset of a row in
-the frame, or its absolute address plus one (rows are even). A predicate's row is a 32-bit lane mask.
+Every register has a row of 32 words in the warp frame, in the order of its declaration; nothing is shared or
+coloured. Constants and addresses of variables have rows too, outside the frame, so that an operand is always a row: a
+*row word* is the offset of a row in the frame, or its absolute address plus one (rows are even). A predicate's row is
+a 32-bit lane mask.
 
 The tables' columns are named in `tables.py`. A table holds host addresses, so a program
 belongs to the process that made it.
@@ -39,8 +40,8 @@ RowWord = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One memory operand: base and offset rows, state space ("global", "shared", "local", "generic", "const", "param"), bytes a
-    lane, whether it reads and writes."""
+    """One memory operand: base and offset rows, state space ("global", "shared", "local", "generic", "const",
+    "param"), bytes a lane, whether it reads and writes."""
 
     base: RowWord
     offset: RowWord
@@ -52,7 +53,8 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What can be observed of an instruction. `sources`: rows by operand order, None for what has no row (special registers)."""
+    """What can be observed of an instruction. `sources`: rows by operand order, None for what has no row (special
+    registers)."""
 
     inst: ir.Inst
     sources: tuple[RowWord | None, ...]
@@ -103,7 +105,8 @@ class _Constants:
 
 
 def build_program(plan: Plan, symbols: Mapping[str, int], device: int, counters: bool) -> Program:
-    """The tables of a kernel. `symbols`: as for the compiled engine; `device`: whose arithmetic; `counters`: whether to count."""
+    """The tables of a kernel. `symbols`: as for the compiled engine; `device`: whose arithmetic; `counters`: whether
+    to count."""
     return _Builder(plan, symbols, device).build(counters)
 
 
@@ -140,9 +143,14 @@ class _Builder:
         region_table = np.array(regions, np.int64)
         table = np.zeros(len(PROGRAM), np.int64)
         for name, value in {
-            "REGIONS": _address(region_table), "NREGIONS": len(regions), "INSTS": _address(inst_table), "COUNTS": int(counters),
-            "GUARDED_AT": 2 * len(regions), "DIVERGES": int(plan.diverges), "FAIR": int(plan.diverges and bool(plan.polling)),
-        }.items():  # fmt: skip
+            "REGIONS": _address(region_table),
+            "NREGIONS": len(regions),
+            "INSTS": _address(inst_table),
+            "COUNTS": int(counters),
+            "GUARDED_AT": 2 * len(regions),
+            "DIVERGES": int(plan.diverges),
+            "FAIR": int(plan.diverges and bool(plan.polling)),
+        }.items():
             table[PROGRAM[name]] = value
         sites = tuple(self.seen.get(i) or Site(inst, (), (), ()) for i, inst in enumerate(plan.sites))
         owners = (ops, inst_table, region_table, table, self.constants, tuple(self.handlers))
@@ -153,10 +161,15 @@ class _Builder:
         members = tuple(tuple(s.site for s in (*r.steps, *((r.end,) if r.end else ()))) for r in plan.regions)
         size = self.frame_bytes - plan.registers_offset
         return Recipe(
-            regions=members, guarded=plan.guarded, frame_bytes=self.frame_bytes, registers_offset=plan.registers_offset,
-            zeroed=((plan.registers_offset, size),) if size else (), symbols=tuple(sorted(self.symbols_used)),
-            **asynchronous(self.symbols_used), waits=plan.awaited,
-        )  # fmt: skip
+            regions=members,
+            guarded=plan.guarded,
+            frame_bytes=self.frame_bytes,
+            registers_offset=plan.registers_offset,
+            zeroed=((plan.registers_offset, size),) if size else (),
+            symbols=tuple(sorted(self.symbols_used)),
+            **asynchronous(self.symbols_used),
+            waits=plan.awaited,
+        )
 
     # ---------------------------------------------------------------- instructions
     def _inst(self, step: Step, guard_index: Mapping[int, int]) -> list[int]:
@@ -180,7 +193,9 @@ class _Builder:
             return -1, 0
         return self.rows[inst.guard.reg.name][0], int(inst.guard.negated)
 
-    def _operands(self, form: Form, inst: ir.Inst) -> tuple[tuple[Nested, ...], tuple[Target, ...], list[RowWord], Site]:
+    def _operands(
+        self, form: Form, inst: ir.Inst
+    ) -> tuple[tuple[Nested, ...], tuple[Target, ...], list[RowWord], Site]:
         """Kinds of the sources and targets, their rows in a handler's order, and what can be observed."""
         sources: list[Nested] = []
         rows: list[RowWord] = []
@@ -211,7 +226,9 @@ class _Builder:
                     target_rows.append(row)
             elif spec.form != "imm":
                 kind, count = form.types[spec.name]
-                group = self._scalars(kind, operand.items if isinstance(operand, ir.Vec) else (operand,), inst, rows, seen)
+                group = self._scalars(
+                    kind, operand.items if isinstance(operand, ir.Vec) else (operand,), inst, rows, seen
+                )
                 sources.append(group if count else group[0])
         rows += [row for row in target_rows if row is not None]
         return tuple(sources), tuple(targets), rows, Site(inst, tuple(seen), tuple(target_rows), tuple(addresses))
@@ -236,7 +253,9 @@ class _Builder:
             case ir.Reg(name):
                 row = self.rows[name]
                 if row[1] < n:
-                    raise InvalidInput(f"register {name} is narrower than the {kind} that '{inst.opcode}' reads", where=place(inst))
+                    raise InvalidInput(
+                        f"register {name} is narrower than the {kind} that '{inst.opcode}' reads", where=place(inst)
+                    )
                 return Source("row", row[1], n), row
             case ir.Not(reg):
                 return Source("not", 1, 1), self.rows[reg.name]
@@ -251,7 +270,9 @@ class _Builder:
     def _address(self, operand: ir.Mem, inst: ir.Inst) -> tuple[RowWord, RowWord]:
         base, offset = operand.base, operand.offset
         if isinstance(base, ir.Sym):
-            return self.constants.row(64, self._symbol(base.name, inst) + base.offset + offset), self.constants.row(64, 0)
+            return self.constants.row(64, self._symbol(base.name, inst) + base.offset + offset), self.constants.row(
+                64, 0
+            )
         if isinstance(base, ir.Imm):
             return self.constants.row(64, base.value + offset), self.constants.row(64, 0)
         row = self.rows[base.name]

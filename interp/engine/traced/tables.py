@@ -8,14 +8,32 @@ from __future__ import annotations
 INST = {name: i for i, name in enumerate(("HANDLER", "OPS", "GUARD", "NEGATED", "COUNTER", "SITE"))}
 REGION = {
     name: i
-    for i, name in enumerate((
-        "FIRST", "COUNT", "KIND", "TAKEN", "NEXT", "BACK", "POLLS", "GUARD", "NEGATED", "WAITS", "MEMBERS", "ALIKE",
-        "SITE", "NUMBER", "THREADS",
-    ))
-}  # fmt: skip
-"""TAKEN: region reached by the branch, or the only one; NEXT: the other. BACK, POLLS: bits 0 and 1, whether these two are back edges
-and polling edges. ALIKE: all lanes have one member mask. MEMBERS, NUMBER, THREADS: row words. Row words and COUNTER: -1 for none."""
-PROGRAM = {name: i for i, name in enumerate(("REGIONS", "NREGIONS", "INSTS", "COUNTS", "GUARDED_AT", "DIVERGES", "FAIR"))}
+    for i, name in enumerate(
+        (
+            "FIRST",
+            "COUNT",
+            "KIND",
+            "TAKEN",
+            "NEXT",
+            "BACK",
+            "POLLS",
+            "GUARD",
+            "NEGATED",
+            "WAITS",
+            "MEMBERS",
+            "ALIKE",
+            "SITE",
+            "NUMBER",
+            "THREADS",
+        )
+    )
+}
+"""TAKEN: region reached by the branch, or the only one; NEXT: the other. BACK, POLLS: bits 0 and 1, whether these two
+are back edges and polling edges. ALIKE: all lanes have one member mask. MEMBERS, NUMBER, THREADS: row words. Row
+words and COUNTER: -1 for none."""
+PROGRAM = {
+    name: i for i, name in enumerate(("REGIONS", "NREGIONS", "INSTS", "COUNTS", "GUARDED_AT", "DIVERGES", "FAIR"))
+}
 
 GO, EXIT, BARRIER, TRAP, SPLIT, SPLIT_EXIT, SPLIT_TRAP = range(7)
 """How a region ends. SPLIT*: its guard decides for each lane."""
