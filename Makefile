@@ -27,10 +27,10 @@ demo: $(STAMP)
 	$(PY) -m gpuemu ci examples --parallel 2 --expect examples/expected.toml $(ARGS)
 
 test: $(STAMP)
-	$(PY) -m pytest $(TESTS) $(ARGS)
+	$(PY) -m pytest $(TESTS) -n 2 --dist loadfile $(ARGS)
 
 judges: $(STAMP)
-	$(PY) -m pytest tests -m judge $(ARGS)
+	$(PY) -m pytest tests -m judge -n 2 --dist loadfile $(ARGS)
 
 lint: $(STAMP)
 	$(PY) -m ruff check .
