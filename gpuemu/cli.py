@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 from gpuemu.commands.ci import ci
+from gpuemu.commands.isa import isa
 from gpuemu.commands.reproduce import reproduce
 from gpuemu.commands.run import run
 from gpuemu.render import render_error
@@ -24,6 +25,7 @@ def cli() -> None:
 
 
 cli.add_command(ci)
+cli.add_command(isa)
 cli.add_command(reproduce)
 cli.add_command(run)
 

@@ -1,0 +1,55 @@
+"""`gpuemu isa [NAME]`: the instructions that are modelled, from the records themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ptx.isa import Op
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--markdown", is_flag=True, help="The support table of the README.")
+def isa(name: str | None, markdown: bool) -> int:
+    """List the PTX instructions that are modelled, or the forms of one."""
+    from interp.ops import ISA
+    from ptx.errors import Unsupported
+
+    if name is None:
+        click.echo(support_table(ISA.ops) if markdown else "\n".join(f"{o.syntax}" for o in ISA.ops))
+        return 0
+    found = [o for o in ISA.ops if o.name == name.partition(".")[0]]
+    if not found:
+        raise Unsupported(f"no form of '{name}' is modelled", help="gpuemu isa lists all that are")
+    for o in found:
+        (ptx_major, ptx_minor), sm = o.since
+        click.echo(f"{o.syntax}\n    {o.doc.splitlines()[0]}\n    class {o.cost.value}, PTX {ptx_major}.{ptx_minor}, sm_{sm}")
+        for key, choices in o.choices.items():
+            click.echo(f"    .{key}: {' '.join(choices)}")
+    return 0
+
+
+def support_table(ops: list[Op]) -> str:
+    """Markdown: one row a chapter (a file of `interp/ops/`), the opcodes that it has and the number of records."""
+    chapters: dict[str, list[Op]] = {}
+    for o in ops:
+        chapters.setdefault(o.meaning.__module__.rpartition(".")[2], []).append(o)
+    rows = ["| chapter (`interp/ops/`) | instructions | records |", "|---|---|---|"]
+    for chapter, members in sorted(chapters.items()):
+        names = sorted({_head(o) for o in members})
+        rows.append(f"| {chapter} | {' '.join(f'`{n}`' for n in names)} | {len(members)} |")
+    return "\n".join(rows)
+
+
+_FAMILIES = ("cp", "wgmma", "mbarrier", "tensormap", "fence")
+
+
+def _head(o: Op) -> str:
+    """The opcode's first word; in families named by their second, up to that: `cp.async`, `mbarrier.arrive`."""
+    words = o.syntax.split(" ")[0].partition("{")[0].split(".")
+    if o.name not in _FAMILIES or len(words) < 2 or words[1] in o.choices:
+        return o.name
+    return ".".join(words[:3] if words[1] == "async" and len(words) > 2 and words[2] not in o.choices else words[:2])
