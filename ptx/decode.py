@@ -35,7 +35,8 @@ def _decoder() -> msgspec.msgpack.Decoder[ir.Module]:
 
 
 def decode(text: str) -> ir.Module:
-    """The module of a PTX text, from the cache or by `parse`, its carry flag an operand. Raises what `parse` raises; errors are not cached."""
+    """The module of a PTX text, from the cache or by `parse`, with the carry flag as an operand. Raises what `parse`
+    raises; errors are not cached."""
     key = disk.digest(_maker(), text)
     if (data := disk.get("ptx", key)) is not None:
         try:

@@ -28,6 +28,7 @@ import llvmlite
 import numba
 from numba.core import config as numba_config
 
+from interp.engine import cpu as cpus
 from ptx.cache import directory
 from ptx.errors import InternalError
 
@@ -89,9 +90,9 @@ def numba_settings(cache_dir: str | None) -> Iterator[None]:
     """numba's configuration for code of ours: where it caches, and for which CPU it compiles."""
     saved = numba_config.CACHE_DIR, numba_config.CPU_NAME, numba_config.CPU_FEATURES
     numba_config.CACHE_DIR = cache_dir or ""
-    if cpu := os.environ.get("GPUEMU_CPU"):
-        numba_config.CPU_NAME = cpu
-        numba_config.CPU_FEATURES = os.environ.get("GPUEMU_CPU_FEATURES", "")
+    if os.environ.get("GPUEMU_CPU") or os.environ.get("GPUEMU_CPU_FEATURES"):
+        cpu = cpus.current()
+        numba_config.CPU_NAME, numba_config.CPU_FEATURES = cpu.name, cpu.features
     try:
         yield
     finally:
