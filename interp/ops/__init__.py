@@ -14,6 +14,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     control,
     convert,
     convert_packed,
+    convert_same,
     float32,
     float64,
     half,

@@ -8,7 +8,8 @@ gives what `interp.formats.integers` states; overflow of a float target follows 
 target clamps to [0, 1], NaN to +0; `.relu` turns negative results, -0 included, to +0; `.satfinite` turns infinities
 into the largest finite number. `.ftz` flushes subnormal f32 inputs and results.
 
-The packed targets, tf32, FP8 and cvt.pack are in `interp.ops.convert_packed`.
+Conversions that keep the type are in `interp.ops.convert_same`; the packed targets, tf32, FP8 and cvt.pack in
+`interp.ops.convert_packed`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from interp.formats.rounding import MODES
 from interp.kit import Kit
-from interp.ops.formats import INFINITY, canonical, canonical_float, flush32, widen16
+from interp.ops.formats import INFINITY, canonical, flush32, widen16
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
 from ptx.types import is_signed, width
@@ -31,7 +32,7 @@ ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F80_0000, "f64": 0x3FF0_0000_000
 _TYPES = {"d": "dtype", "a": "atype"}
 
 
-def _legal(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str | None:
+def legal(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str | None:
     """What ptxas accepts: `.ftz` needs f32, and bf16 has neither `.sat` nor conversions with 8-bit integers."""
     both = (dtype, atype)
     if "bf16" in both and (sat or "u8" in both or "s8" in both):
@@ -229,7 +230,7 @@ def _toward_zero_32(k: Kit, signed: bool) -> Any:
     types=_TYPES,
     cost=Cost.CONVERT,
     ref=REF,
-    constraint=_legal,
+    constraint=legal,
     vectors=[
         vec(".rzi.s32.f32", 0xBFC0_0000, d=0xFFFF_FFFF, why="-1.5 toward zero"),
         vec(".rni.s32.f32", 0x4020_0000, d=2, why="2.5 to even"),
@@ -282,7 +283,7 @@ def _word32_to_f32(k: Kit, signed: bool) -> Any:
     types=_TYPES,
     cost=Cost.CONVERT,
     ref=REF,
-    constraint=_legal,
+    constraint=legal,
     vectors=[
         vec(".rn.f32.s32", 0xFFFF_FFFF, d=0xBF80_0000, why="-1"),
         vec(".rn.f32.u32", 0xFFFF_FFFF, d=0x4F80_0000, why="rounds up to 2^32"),
@@ -348,7 +349,7 @@ def _narrowing(k: Kit, rnd: str, dtype: str, atype: str) -> Any:
 def _narrows(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str | None:
     if dtype == atype or width(dtype) > width(atype):
         return "rounding applies where precision is lost"
-    return _legal(dtype, atype, ftz, sat)
+    return legal(dtype, atype, ftz, sat)
 
 
 @isa.op(
@@ -386,7 +387,7 @@ def cvt_narrow(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: str) -
 def _widens(dtype: str, atype: str, ftz: bool, sat: bool) -> str | None:
     if width(dtype) <= width(atype):
         return "without a rounding the target has to be wider"
-    return _legal(dtype, atype, ftz, sat)
+    return legal(dtype, atype, ftz, sat)
 
 
 @isa.op(
@@ -414,62 +415,3 @@ def cvt_widen(k: Kit, ftz: bool, sat: bool, dtype: str, atype: str) -> Any:
     clean = canonical(k, 32) if ftz or (atype, dtype) == ("f16", "f32") else None
     last = k.lane("f32_to_f64") if dtype == "f64" else None
     return chain(first, flush, clean, last, saturate(k, dtype) if sat else None)
-
-
-_SAME = (".f16.f16", ".bf16.bf16", ".f32.f32", ".f64.f64")
-
-
-def _same_types(pair: str, **_: object) -> dict[str, str]:
-    return dict.fromkeys("da", pair.split(".")[0])
-
-
-def _same_ftz(pair: str, ftz: bool, sat: bool, **_: object) -> str | None:
-    type = pair.split(".")[0]
-    return _legal(type, type, ftz, sat)
-
-
-@isa.op(
-    "cvt{.ftz}{.sat}.pair d, a",
-    pair=_SAME,
-    types=_same_types,
-    constraint=_same_ftz,
-    cost=Cost.CONVERT,
-    ref=REF,
-    vectors=[
-        vec(".f32.f32", 7, d=7, why="copies"),
-        vec(".f16.f16", 0xFE00, d=0x7FFF, why="NaN is canonical", seen="sm_90"),
-        vec(".ftz.f32.f32", 0x8000_0001, d=0x8000_0000, why="flushes"),
-        vec(".sat.f32.f32", 0x7FC0_0000, d=0, why="NaN to +0", seen="sm_90"),
-    ],
-)
-def cvt_same(k: Kit, ftz: bool, sat: bool, pair: str) -> Any:
-    """d = a, with .sat clamped to [0, 1]; plain f32 and f64 are copied, otherwise a NaN becomes canonical (H200)"""
-    type = pair.split(".")[0]
-    clean = canonical_float(k, type) if ftz or type in ("f16", "bf16") else None
-    return chain(flush32(k) if ftz else None, clean, saturate(k, type) if sat else None)
-
-
-@isa.op(
-    "cvt.rnd{.ftz}{.sat}.pair d, a",
-    rnd=TO_INTEGRAL,
-    pair=_SAME,
-    types=_same_types,
-    constraint=_same_ftz,
-    cost=Cost.CONVERT,
-    ref=REF,
-    vectors=[
-        vec(".rni.f32.f32", 0x4020_0000, d=0x4000_0000, why="2.5 to even"),
-        vec(".rmi.f32.f32", 0xBF00_0000, d=0xBF80_0000, why="-0.5 down"),
-        vec(".rzi.f32.f32", 0xBF00_0000, d=0x8000_0000, why="the sign of zero stays"),
-        vec(".rpi.f16.f16", 0x3801, d=0x3C00, why="up to 1"),
-        vec(".rni.f64.f64", 0x4004_0000_0000_0000, d=0x4000_0000_0000_0000, why="2.5"),
-    ],
-)
-def cvt_integral(k: Kit, rnd: str, ftz: bool, sat: bool, pair: str) -> Any:
-    """d = a rounded to an integral value; the 16-bit formats hold every integral value that arises, so f32 code serves
-    them"""
-    type = pair.split(".")[0]
-    whole = k.lane("f64_to_integral" if type == "f64" else "f32_to_integral", MODES[rnd])
-    if type in ("f16", "bf16"):
-        whole = chain(widen16(k, type), whole, narrow32(k, type, "rn"))
-    return chain(flush32(k) if ftz else None, whole, saturate(k, type) if sat else None)
