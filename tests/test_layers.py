@@ -100,6 +100,8 @@ def test_files(package: str) -> None:
             wrong.append(f"{name} has {lines} lines, more than {MOST_LINES}")
         if not ast.get_docstring(tree):
             wrong.append(f"{name} has no docstring")
+        if not (path.parent / "__init__.py").exists():
+            wrong.append(f"{name} lies in a folder without __init__.py, which is not packaged")
         if {path.stem, *path.relative_to(ROOT).parent.parts} & VAGUE:
             wrong.append(f"{name} has a name that says nothing")
     assert wrong == []

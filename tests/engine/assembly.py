@@ -10,12 +10,16 @@ number 2 on (%r2, %rd2 ...). Further parameters are 64-bit: arrays, or integers.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from interp.launch import Entry, Module, Result
+
+ENGINE = os.environ.get("GPUEMU_TEST_ENGINE", "compiled")
+"""`GPUEMU_TEST_ENGINE=traced` runs the tests of this folder on the other engine."""
 
 REGISTERS = """
     .reg .pred %p<16>;
@@ -63,9 +67,9 @@ def launch(
 ) -> Result:
     """Launch a body with arrays as `out`, `p1`, `p2` ...; further options go to `Entry.launch`."""
     names = [f"p{i}" for i in range(1, len(arrays))] if params is None else list(params)
-    return entry(body, names, outside).launch(
-        grid=grid, block=block, args=list(arrays), names=["out", *names], **options
-    )
+    options.setdefault("engine", ENGINE)
+    kernel = entry(body, names, outside)
+    return kernel.launch(grid=grid, block=block, args=list(arrays), names=["out", *names], **options)
 
 
 def words(

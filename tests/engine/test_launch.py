@@ -34,7 +34,7 @@ OUT = np.zeros(4, np.uint32)
         ({"args": [1 << 64]}, InvalidInput, "does not fit"),
         ({"ctas": []}, InvalidInput, "ctas is empty"),
         ({"ctas": [(4, 0, 0)], "grid": 4}, InvalidInput, "outside the grid"),
-        ({"engine": "imaginary"}, Unsupported, "engine"),
+        ({"engine": "imaginary"}, InvalidInput, "engine"),
         ({"grid": (1 << 30, 1000, 1)}, Unsupported, "ctas"),
     ],
 )
