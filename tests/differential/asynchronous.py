@@ -63,12 +63,13 @@ def mbarrier(w: _Writer, what: str) -> str:
 def arrivals(w: _Writer) -> None:
     """All threads arrive, in one of the ways that there are."""
     how = w.rng.choice(("arrive", "twice", "noComplete", "arrive_drop", "state" if not w.uniform else "arrive"))
-    _begin(w, "T*2" if how in ("twice", "noComplete") else "T*1")
+    _begin(w, "T*2" if how in ("twice", "noComplete", "arrive_drop") else "T*1")
     if how == "noComplete":
         w.put(f"{mbarrier(w, 'arrive.noComplete')} %a7, [{BAR}], 1")
         w.put("bar.sync 0")
-    what = "arrive_drop" if how == "arrive_drop" else "arrive"
-    w.put(f"{mbarrier(w, what)} %a7, [{BAR}]{', 2' if how == 'twice' else ''}")
+    if how == "arrive_drop":  # at least one arrival must remain for the next phase
+        w.put(f"{mbarrier(w, how)} %a7, [{BAR}]")
+    w.put(f"{mbarrier(w, 'arrive')} %a7, [{BAR}]{', 2' if how == 'twice' else ''}")
     w.put(f"{w.draw_syntax('mbarrier.pending_count')} {forms.register(32, w.rng)}, %a7")
     _end(w, "%a7" if how == "state" else None)
 

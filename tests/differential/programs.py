@@ -432,7 +432,7 @@ def batch(seed: int, count: int, size: int = 14, variety: int = 0) -> Batch:
     have to be compiled small."""
     rng = Random(f"gpuemu batch {seed}")
     uniform = rng.random() < 0.25
-    threads = rng.choice((64, 64, 32, 96)) if uniform or rng.random() < 0.7 else rng.choice((48, 40, 7))
+    threads = rng.choice((64, 64, 32, 96)) if rng.random() < 0.75 else rng.choice((48, 40, 7))
     table = ", ".join(str(rng.getrandbits(8)) for _ in range(256))
     lines = HEADER.format(table=table).splitlines()
     lines.append("\tmov.u32 %t1, %ctaid.x;")

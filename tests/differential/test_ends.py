@@ -65,7 +65,8 @@ ENDS: dict[str, tuple[str, str | None]] = {
     ),
     "spins on another warp": (
         "mov.u32 %r5, area; setp.ge.u32 %p1, %r2, 32; @%p1 bra L; "
-        "W: ld.volatile.shared.b32 %r6, [%r5]; setp.ne.u32 %p2, %r6, 9; @%p2 bra W; bra M; L: st.volatile.shared.b32 [%r5], 9; M: st.global.b32 [%q2], %r2; ret;",
+        "W: ld.volatile.shared.b32 %r6, [%r5]; setp.ne.u32 %p2, %r6, 9; @%p2 bra W; bra M; "
+        "L: st.volatile.shared.b32 [%r5], 9; M: st.global.b32 [%q2], %r2; ret;",
         None,
     ),
     "lock between lanes": (
