@@ -1,8 +1,8 @@
 """Loads and stores: every access of a kernel, checked against the allocations, lane by lane.
 
-Source: PTX ISA 'State Spaces', 'Addresses as Operands', 'ld', 'st' (natural alignment is required). Device addresses are
-translated by the allocation table: an access is in bounds when all its bytes lie in one allocation. Each access site
-remembers the table row that it hit last, so the search runs once a tensor and site.
+Source: PTX ISA 'State Spaces', 'Addresses as Operands', 'ld', 'st' (natural alignment is required). Device addresses
+are translated by the allocation table: an access is in bounds when all its bytes lie in one allocation. Each access
+site remembers the table row that it hit last, so the search runs once a tensor and site.
 
 An access outside all allocations, misaligned, or a store into read-only memory records a *fault* in the context (the
 first one wins) and has no effect: the load gives zero, the store is dropped, the warp stops at the end of its region.
@@ -12,8 +12,6 @@ leaves the choice open; a fixed one keeps results the same everywhere).
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from interp.runtime.layout import (
     ALLOC_ROW,
@@ -34,6 +32,7 @@ from interp.runtime.layout import (
 )
 from interp.runtime.native import symbol
 from interp.runtime.raw import (
+    i64,
     load_i64,
     load_u8,
     load_u16,
@@ -46,6 +45,7 @@ from interp.runtime.raw import (
     store_u16,
     store_u32,
     store_u64,
+    u64,
 )
 
 _ALLOCS, _NALLOCS, _SITES = 8 * CTX["ALLOCS"], 8 * CTX["NALLOCS"], 8 * CTX["SITES"]
@@ -68,7 +68,7 @@ get, put = load_i64, store_i64
 
 
 @native
-def fault(ctx, warp, site, lane, kind, address, size):
+def fault(ctx: int, warp: int, site: int, lane: int, kind: int, address: int, size: int) -> None:
     """Record the first fault of a CTA; later ones are consequences and are dropped."""
     if get(ctx + _FAULT) == 0:
         put(ctx + _FAULT, kind)
@@ -80,9 +80,9 @@ def fault(ctx, warp, site, lane, kind, address, size):
 
 
 @native
-def _find_row(ctx, site, address, size):
+def _find_row(ctx: int, site: int, address: int, size: int) -> int:
     """Row of the allocation that holds [address, address + size), or -1; remembered for the site."""
-    table, low, high = get(ctx + _ALLOCS), np.int64(0), get(ctx + _NALLOCS)
+    table, low, high = get(ctx + _ALLOCS), i64(0), get(ctx + _NALLOCS)
     while low < high:
         middle = (low + high) >> 1
         if get(table + middle * _ROW) <= address:
@@ -91,27 +91,27 @@ def _find_row(ctx, site, address, size):
             high = middle
     row = low - 1
     if row < 0 or address + size > get(table + row * _ROW + 8):
-        return np.int64(-1)
+        return i64(-1)
     put(get(ctx + _SITES) + 8 * site, row)
     return row
 
 
 @native
-def locate(ctx, warp, site, lane, space, address, size, writes):
+def locate(ctx: int, warp: int, site: int, lane: int, space: int, address: int, size: int, writes: int) -> int:
     """Host address of a lane's access of `size` bytes, or 0 after recording a fault."""
     if address & (size - 1):
         fault(ctx, warp, site, lane, FAULT_MISALIGNED, address, size)
-        return np.int64(0)
+        return i64(0)
     given = address
-    offset = np.int64(-1)
-    limit = np.int64(0)
-    base = np.int64(0)
+    offset = i64(-1)
+    limit = i64(0)
+    base = i64(0)
     if space == SPACE_GENERIC and SHARED_WINDOW <= address < SHARED_WINDOW + _WINDOW:
-        space, address = np.int64(SPACE_SHARED), address - SHARED_WINDOW
+        space, address = i64(SPACE_SHARED), address - SHARED_WINDOW
     elif space == SPACE_GENERIC and LOCAL_WINDOW <= address < LOCAL_WINDOW + _WINDOW:
-        space, address = np.int64(SPACE_LOCAL), address - LOCAL_WINDOW
+        space, address = i64(SPACE_LOCAL), address - LOCAL_WINDOW
     elif space == SPACE_GENERIC and PARAM_WINDOW <= address < PARAM_WINDOW + _WINDOW:
-        space, address = np.int64(SPACE_PARAM), address - PARAM_WINDOW
+        space, address = i64(SPACE_PARAM), address - PARAM_WINDOW
     if space == SPACE_SHARED:
         offset, limit, base = address - SHARED_BASE, get(ctx + _SHARED_SIZE), get(ctx + _SHARED)
     elif space == SPACE_LOCAL:
@@ -123,34 +123,34 @@ def locate(ctx, warp, site, lane, space, address, size, writes):
         row = _find_row(ctx, site, address, size)
         if row < 0:
             fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, address, size)
-            return np.int64(0)
+            return i64(0)
         at = get(ctx + _ALLOCS) + row * _ROW
         if writes and not get(at + 24) & ALLOC_WRITABLE:
             fault(ctx, warp, site, lane, FAULT_READ_ONLY, address, size)
-            return np.int64(0)
+            return i64(0)
         return address + get(at + 16)
     if offset < 0 or offset + size > limit:
         fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, given, size)
-        return np.int64(0)
+        return i64(0)
     return base + offset
 
 
 @native
-def locate_bytes(ctx, warp, site, lane, address, size, writes):
+def locate_bytes(ctx: int, warp: int, site: int, lane: int, address: int, size: int, writes: int) -> int:
     """Host address of `size` bytes of global memory, any alignment, or 0 after recording a fault."""
     row = _find_row(ctx, site, address, size)
     if row < 0:
         fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, address, size)
-        return np.int64(0)
+        return i64(0)
     at = get(ctx + _ALLOCS) + row * _ROW
     if writes and not get(at + 24) & ALLOC_WRITABLE:
         fault(ctx, warp, site, lane, FAULT_READ_ONLY, address, size)
-        return np.int64(0)
+        return i64(0)
     return address + get(at + 16)
 
 
 @native
-def note_write(ctx, site, address, size):
+def note_write(ctx: int, site: int, address: int, size: int) -> None:
     """Remember the site of the last write that touched the watched range."""
     if address < get(ctx + _WATCH_HI) and address + size > get(ctx + _WATCH_LO):
         put(ctx + _WATCH_SITE, site)
@@ -158,39 +158,39 @@ def note_write(ctx, site, address, size):
 
 
 @native
-def fast_delta(ctx, site, mask, operands, space, size, writes):
+def fast_delta(ctx: int, site: int, mask: int, operands: int, space: int, size: int, writes: int) -> int:
     """Host minus device address when all 32 lanes are active, aligned and inside the allocation that the site hit
     last; 0 when the lanes have to be looked at one by one."""
     if mask != _FULL:
-        return np.int64(0)
+        return i64(0)
     if space == SPACE_SHARED:
-        low, length = np.int64(SHARED_BASE), get(ctx + _SHARED_SIZE)
+        low, length = i64(SHARED_BASE), get(ctx + _SHARED_SIZE)
         delta = get(ctx + _SHARED) - SHARED_BASE
-    elif space == SPACE_PARAM or space == SPACE_LOCAL:
-        return np.int64(0)
+    elif space in (SPACE_PARAM, SPACE_LOCAL):
+        return i64(0)
     else:
         at = get(ctx + _ALLOCS) + get(get(ctx + _SITES) + 8 * site) * _ROW
         low = get(at)
         length = get(at + 8) - low
         delta = get(at + 16)
         if writes and not get(at + 24) & ALLOC_WRITABLE:
-            return np.int64(0)
+            return i64(0)
     if length < size:
-        return np.int64(0)
-    limit = np.uint64(length - size)
-    unaligned = np.uint64(0)
-    outside = np.uint64(0)
+        return i64(0)
+    limit = u64(length - size)
+    unaligned = u64(0)
+    outside = u64(0)
     for i in range(32):
         address = load_u64(operands + 8 * i)
         unaligned |= address
-        outside |= np.uint64(address - np.uint64(low) > limit)
-    if outside or unaligned & np.uint64(size - 1):
-        return np.int64(0)
+        outside |= u64(address - u64(low) > limit)
+    if outside or unaligned & u64(size - 1):
+        return i64(0)
     return delta
 
 
 @native_inline
-def move(target, source, size):
+def move(target: int, source: int, size: int) -> None:
     """Copy one element of 1, 2, 4 or 8 bytes (a literal)."""
     if size == 1:
         store_u8(target, load_u8(source))
@@ -203,7 +203,9 @@ def move(target, source, size):
 
 
 @native_inline
-def _load(ctx, warp, site, mask, results, operands, space, count, size):
+def _load(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, count: int, size: int
+) -> None:
     delta = fast_delta(ctx, site, mask, operands, space, size * count, False)
     if delta:
         for i in range(32):
@@ -212,7 +214,7 @@ def _load(ctx, warp, site, mask, results, operands, space, count, size):
                 move(results + (c * 32 + i) * size, source + c * size, size)
         return
     for i in range(32):
-        source = np.int64(0)
+        source = i64(0)
         if mask >> i & 1:
             source = locate(ctx, warp, site, i, space, get(operands + 8 * i), size * count, False)
         zero = ctx + 8 * _ZERO
@@ -221,7 +223,7 @@ def _load(ctx, warp, site, mask, results, operands, space, count, size):
 
 
 @native_inline
-def _store(ctx, warp, site, mask, operands, space, count, size):
+def _store(ctx: int, warp: int, site: int, mask: int, operands: int, space: int, count: int, size: int) -> None:
     delta = fast_delta(ctx, site, mask, operands, space, size * count, True)
     watched = get(ctx + _WATCH_HI) != 0 and space != SPACE_SHARED
     values = operands + 256
@@ -233,7 +235,7 @@ def _store(ctx, warp, site, mask, operands, space, count, size):
         elif mask >> i & 1:
             target = locate(ctx, warp, site, i, space, address, size * count, True)
         else:
-            target = np.int64(0)
+            target = i64(0)
         if target:
             for c in range(count):
                 move(target + c * size, values + c * stride + i * size, size)
@@ -242,40 +244,56 @@ def _store(ctx, warp, site, mask, operands, space, count, size):
 
 
 @symbol("load_b8")
-def load_b8(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+def load_b8(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, count: int, p2: int, p3: int
+) -> None:
     _load(ctx, warp, site, mask, results, operands, space, count, 1)
 
 
 @symbol("load_b16")
-def load_b16(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+def load_b16(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, count: int, p2: int, p3: int
+) -> None:
     _load(ctx, warp, site, mask, results, operands, space, count, 2)
 
 
 @symbol("load_b32")
-def load_b32(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+def load_b32(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, count: int, p2: int, p3: int
+) -> None:
     _load(ctx, warp, site, mask, results, operands, space, count, 4)
 
 
 @symbol("load_b64")
-def load_b64(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+def load_b64(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, count: int, p2: int, p3: int
+) -> None:
     _load(ctx, warp, site, mask, results, operands, space, count, 8)
 
 
 @symbol("store_b8")
-def store_b8(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+def store_b8(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, count: int, p2: int, p3: int
+) -> None:
     _store(ctx, warp, site, mask, operands, space, count, 1)
 
 
 @symbol("store_b16")
-def store_b16(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+def store_b16(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, count: int, p2: int, p3: int
+) -> None:
     _store(ctx, warp, site, mask, operands, space, count, 2)
 
 
 @symbol("store_b32")
-def store_b32(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+def store_b32(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, count: int, p2: int, p3: int
+) -> None:
     _store(ctx, warp, site, mask, operands, space, count, 4)
 
 
 @symbol("store_b64")
-def store_b64(ctx, warp, site, mask, results, operands, space, count, p2, p3):
+def store_b64(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, count: int, p2: int, p3: int
+) -> None:
     _store(ctx, warp, site, mask, operands, space, count, 8)

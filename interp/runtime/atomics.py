@@ -1,15 +1,13 @@
 """Atomic read-modify-write operations, lane after lane in ascending order.
 
 Source: PTX ISA 'atom', 'red'. Float addition rounds to nearest even; `atom.add.f32` on global memory flushes subnormal
-inputs and results to zero, on shared memory it keeps them, as the manual says of current hardware. The 16-bit formats add
-and compare in f32 or f64 and round once (exact: `interp.formats`).
+inputs and results to zero, on shared memory it keeps them, as the manual says of current hardware. The 16-bit formats
+add and compare in f32 or f64 and round once (exact: `interp.formats`).
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from interp.formats.halves import bf16_add, bf16_max, bf16_min, f16_add, f16_max, f16_min
+from interp.formats.halves import Word, bf16_add, bf16_max, bf16_min, f16_add, f16_max, f16_min
 from interp.runtime.access import get, locate, note_write
 from interp.runtime.layout import CTX, SPACE_SHARED
 from interp.runtime.native import symbol
@@ -24,6 +22,9 @@ from interp.runtime.raw import (
     store_u16,
     store_u32,
     store_u64,
+    u16,
+    u32,
+    u64,
 )
 
 _OPS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
@@ -43,12 +44,12 @@ def atomic_symbol(op: str, type: str) -> tuple[str, int, int]:
 
 
 @native
-def _flush(word):
-    return word & np.uint32(0x80000000) if word & np.uint32(0x7F800000) == 0 else word
+def _flush(word: int) -> int:
+    return word & u32(0x80000000) if word & u32(0x7F800000) == 0 else word
 
 
 @native
-def update32(code, shared, old, b, c):
+def update32(code: int, shared: int, old: int, b: int, c: int) -> int:
     """New 32-bit word."""
     op, kind = code & 15, code >> 4
     if op == EXCH:
@@ -56,9 +57,9 @@ def update32(code, shared, old, b, c):
     if op == CAS:
         return c if old == b else old
     if op == INC:
-        return np.uint32(0) if old >= b else np.uint32(old + np.uint32(1))
+        return u32(0) if old >= b else u32(old + u32(1))
     if op == DEC:
-        return b if old == 0 or old > b else np.uint32(old - np.uint32(1))
+        return b if old == 0 or old > b else u32(old - u32(1))
     if op == AND:
         return old & b
     if op == OR:
@@ -69,13 +70,14 @@ def update32(code, shared, old, b, c):
         if shared:
             return f32_add(old, b)
         return _flush(f32_add(_flush(old), _flush(b)))
-    if kind == F16X2 or kind == BF16X2:
-        low = update16(op, F16 if kind == F16X2 else BF16, np.uint16(old & np.uint32(0xFFFF)), np.uint16(b & np.uint32(0xFFFF)))
-        high = update16(op, F16 if kind == F16X2 else BF16, np.uint16(old >> np.uint32(16)), np.uint16(b >> np.uint32(16)))
-        return np.uint32(low) | np.uint32(np.uint32(high) << np.uint32(16))
+    if kind in (F16X2, BF16X2):
+        half = F16 if kind == F16X2 else BF16
+        low = update16(op, half, u16(old & u32(0xFFFF)), u16(b & u32(0xFFFF)))
+        high = update16(op, half, u16(old >> u32(16)), u16(b >> u32(16)))
+        return u32(low) | u32(u32(high) << u32(16))
     if op == ADD:
-        return np.uint32(old + b)
-    flip = np.uint32(0x80000000) if kind == S else np.uint32(0)
+        return u32(old + b)
+    flip = u32(0x80000000) if kind == S else u32(0)
     less = (old ^ flip) < (b ^ flip)
     if op == MIN:
         return old if less else b
@@ -83,7 +85,7 @@ def update32(code, shared, old, b, c):
 
 
 @native
-def update16(op, kind, old, b):
+def update16(op: int, kind: int, old: int, b: int) -> Word:
     """New 16-bit float word."""
     if kind == F16:
         if op == ADD:
@@ -95,7 +97,7 @@ def update16(op, kind, old, b):
 
 
 @native
-def update64(code, old, b, c):
+def update64(code: int, old: int, b: int, c: int) -> int:
     """New 64-bit word."""
     op, kind = code & 15, code >> 4
     if op == EXCH:
@@ -110,10 +112,10 @@ def update64(code, old, b, c):
         return old ^ b
     if kind == F:
         total = f64_from_bits(old) + f64_from_bits(b)
-        return bits_from_f64(total) if total == total else np.uint64(0xFFF8000000000000)
+        return bits_from_f64(total) if total == total else u64(0xFFF8000000000000)
     if op == ADD:
-        return np.uint64(old + b)
-    flip = np.uint64(0x8000000000000000) if kind == S else np.uint64(0)
+        return u64(old + b)
+    flip = u64(0x8000000000000000) if kind == S else u64(0)
     less = (old ^ flip) < (b ^ flip)
     if op == MIN:
         return old if less else b
@@ -121,11 +123,13 @@ def update64(code, old, b, c):
 
 
 @symbol("atomic_b32")
-def atomic_b32(ctx, warp, site, mask, results, operands, space, code, p2, p3):
+def atomic_b32(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, code: int, p2: int, p3: int
+) -> None:
     """Operands: address, b, c (for cas). Result: the old word."""
     for i in range(32):
         if not mask >> i & 1:
-            store_u32(results + 4 * i, np.uint32(0))
+            store_u32(results + 4 * i, u32(0))
             continue
         address = get(operands + 8 * i)
         at = locate(ctx, warp, site, i, space, address, 4, True)
@@ -141,11 +145,13 @@ def atomic_b32(ctx, warp, site, mask, results, operands, space, code, p2, p3):
 
 
 @symbol("atomic_b64")
-def atomic_b64(ctx, warp, site, mask, results, operands, space, code, p2, p3):
+def atomic_b64(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, code: int, p2: int, p3: int
+) -> None:
     """Operands: address, b, c (for cas). Result: the old word."""
     for i in range(32):
         if not mask >> i & 1:
-            store_u64(results + 8 * i, np.uint64(0))
+            store_u64(results + 8 * i, u64(0))
             continue
         address = get(operands + 8 * i)
         at = locate(ctx, warp, site, i, space, address, 8, True)
@@ -161,11 +167,13 @@ def atomic_b64(ctx, warp, site, mask, results, operands, space, code, p2, p3):
 
 
 @symbol("atomic_b16")
-def atomic_b16(ctx, warp, site, mask, results, operands, space, code, p2, p3):
+def atomic_b16(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, code: int, p2: int, p3: int
+) -> None:
     """Operands: address, b, c (for cas). Result: the old word."""
     for i in range(32):
         if not mask >> i & 1:
-            store_u16(results + 2 * i, np.uint16(0))
+            store_u16(results + 2 * i, u16(0))
             continue
         address = get(operands + 8 * i)
         at = locate(ctx, warp, site, i, space, address, 2, True)

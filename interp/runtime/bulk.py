@@ -1,18 +1,17 @@
 """Bulk asynchronous copies of a CTA: the list of those that are outstanding, and when they take effect.
 
-Source: PTX ISA 'cp.async.bulk', 'cp.async.bulk.tensor', 'cp.reduce.async.bulk', their groups, 'cp.async.mbarrier.arrive'.
+Source: PTX ISA 'cp.async.bulk', 'cp.async.bulk.tensor', 'cp.reduce.async.bulk', their groups,
+'cp.async.mbarrier.arrive'.
 
 Loads name an mbarrier; under `late` completion they happen when a wait on that barrier would otherwise fail. Stores and
-reductions belong to the issuing thread's groups; they happen at the `wait_group` that covers them, `.read` or not (so a wait
-that lacks only the guarantee of visibility is not noticed), and at the end of the CTA at the latest. Descriptors are read and
-checked when a copy is issued, data when it happens.
+reductions belong to the issuing thread's groups; they happen at the `wait_group` that covers them, `.read` or not (so a
+wait that lacks only the guarantee of visibility is not noticed), and at the end of the CTA at the latest. Descriptors
+are read and checked when a copy is issued, data when it happens.
 
 The list itself is `interp.runtime.bulk_list`.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from interp.runtime.access import get, locate, locate_bytes, note_write, put
 from interp.runtime.async_copy import complete_before
@@ -46,7 +45,7 @@ from interp.runtime.indirect import STEP_SIGNATURE
 from interp.runtime.layout import CTX, SPACE_GENERIC, SPACE_SHARED, WARP
 from interp.runtime.mbarrier_word import ABSENT, add_pending, arrive, load_barrier, transact
 from interp.runtime.native import symbol
-from interp.runtime.raw import load_u8, load_u32, load_u64, native, store_u8, store_u32, store_u64
+from interp.runtime.raw import i32, i64, load_u8, load_u32, load_u64, native, store_u8, store_u32, store_u64, u32, u64
 from interp.runtime.tensor_copy import LOAD, REDUCE, STORE, check_map, copy_tile
 from interp.runtime.tile_reduce import combine
 from interp.runtime.waiting import note_event, right_away
@@ -56,8 +55,8 @@ _WARP_ID, _QUEUE = 8 * WARP["ID"], 8 * WARP["ASYNC"]
 
 
 @symbol("bulk_perform", STEP_SIGNATURE)
-def bulk_perform(ctx, entry):
-    """Let an entry take effect; entry 0: the CTA has ended, and so do the stores and reductions that nobody waited for."""
+def bulk_perform(ctx: int, entry: int) -> int:
+    """Let an entry take effect; entry 0: the CTA has ended, with stores and reductions that nobody waited for."""
     if entry != 0:
         _perform(ctx, entry)
         return 0
@@ -65,25 +64,28 @@ def bulk_perform(ctx, entry):
     for e in range(get(bulk + FIRST), get(bulk + COUNT)):
         entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
         kind = get(entry + E_KIND)
-        if kind == STORE or kind == REDUCE:
+        if kind in (STORE, REDUCE):
             _perform(ctx, entry)
     return 0
 
 
 @native
-def _perform(ctx, entry):
+def _perform(ctx: int, entry: int) -> None:
     kind, warp, lane, site = get(entry + E_KIND), get(entry + E_WARP), get(entry + E_LANE), get(entry + E_SITE)
-    put(entry + E_KIND, np.int64(DONE))
+    put(entry + E_KIND, i64(DONE))
     barrier = get(entry + E_BARRIER)
     if kind == ARRIVAL:
-        complete_before(get(warp + _QUEUE), np.int64(1) << lane, get(entry + E_BYTES))
+        complete_before(get(warp + _QUEUE), i64(1) << lane, get(entry + E_BYTES))
         if load_barrier(barrier) != ABSENT:
-            arrive(barrier, np.uint64(1), 0)
+            arrive(barrier, u64(1), 0)
             note_event(ctx)
         return
     size = get(entry + E_BYTES)
     if get(entry + E_RANK) != 0:
-        copy_tile(ctx, warp, site, lane, kind, entry + E_MAP, entry + E_COORDS, get(entry + E_HOST), get(entry + E_SHARED), get(entry + E_CODE))
+        copy_tile(
+            ctx, warp, site, lane, kind, entry + E_MAP, entry + E_COORDS, get(entry + E_HOST), get(entry + E_SHARED),
+            get(entry + E_CODE),
+        )  # fmt: skip
     else:
         address = get(entry + E_GLOBAL)
         at = locate_bytes(ctx, warp, site, lane, address, size, kind != LOAD)
@@ -104,9 +106,9 @@ def _perform(ctx, entry):
 
 
 @native
-def copy_bytes(target, source, size):
+def copy_bytes(target: int, source: int, size: int) -> None:
     """Copy bytes, eight at a time where there are."""
-    at = np.int64(0)
+    at = i64(0)
     while at + 8 <= size:
         store_u64(target + at, load_u64(source + at))
         at += 8
@@ -116,22 +118,22 @@ def copy_bytes(target, source, size):
 
 
 @native
-def _issue(ctx, entry):
+def _issue(ctx: int, entry: int) -> None:
     if right_away(ctx):
         perform(ctx, entry)
         forget_done(get(ctx + _BULK))
 
 
 @native
-def _barrier_at(ctx, warp, site, lane, address):
+def _barrier_at(ctx: int, warp: int, site: int, lane: int, address: int) -> int:
     """Host address of an mbarrier operand (shared, or generic)."""
     return locate(ctx, warp, site, lane, SPACE_GENERIC if address >> 32 else SPACE_SHARED, address, 8, True)
 
 
 @native
-def _shared_at(ctx, warp, site, lane, address, size, writes):
+def _shared_at(ctx: int, warp: int, site: int, lane: int, address: int, size: int, writes: int) -> int:
     """Host address of `size` bytes of shared memory, 16-byte aligned, or 0 after a fault."""
-    space = np.int64(SPACE_GENERIC if address >> 32 else SPACE_SHARED)
+    space = i64(SPACE_GENERIC if address >> 32 else SPACE_SHARED)
     at = locate(ctx, warp, site, lane, space, address, 16, writes)
     if at != 0 and size > 16:
         last = locate(ctx, warp, site, lane, space, address + size - 16, 16, writes)
@@ -141,12 +143,14 @@ def _shared_at(ctx, warp, site, lane, address, size, writes):
 
 
 @symbol("async_bulk_load")
-def async_bulk_load(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
+def async_bulk_load(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, p0: int, p1: int, p2: int, p3: int
+) -> None:
     """Global to shared. Operands: shared address, global address, barrier (64 bits each), bytes."""
     for i in range(32):
         if not mask >> i & 1:
             continue
-        size = np.int64(load_u32(operands + 768 + 4 * i))
+        size = i64(load_u32(operands + 768 + 4 * i))
         shared = get(operands + 8 * i)
         host = _shared_at(ctx, warp, site, i, shared, size, True)
         barrier = _barrier_at(ctx, warp, site, i, get(operands + 512 + 8 * i))
@@ -163,12 +167,14 @@ def async_bulk_load(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
 
 
 @native
-def _bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3):
+def _bulk_store(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, code: int, p1: int, p2: int, p3: int
+) -> None:
     """Shared to global. Operands: global address, shared address (64 bits), bytes. code: -1, or an atomic's."""
     for i in range(32):
         if not mask >> i & 1:
             continue
-        size = np.int64(load_u32(operands + 512 + 4 * i))
+        size = i64(load_u32(operands + 512 + 4 * i))
         host = _shared_at(ctx, warp, site, i, get(operands + 256 + 8 * i), size, False)
         if host == 0:
             return
@@ -183,24 +189,30 @@ def _bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3):
 
 
 @symbol("async_bulk_store")
-def async_bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3):
+def async_bulk_store(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, code: int, p1: int, p2: int, p3: int
+) -> None:
     _bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3)
 
 
 @symbol("async_bulk_reduce")
-def async_bulk_reduce(ctx, warp, site, mask, results, operands, code, p1, p2, p3):
+def async_bulk_reduce(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, code: int, p1: int, p2: int, p3: int
+) -> None:
     _bulk_store(ctx, warp, site, mask, results, operands, code, p1, p2, p3)
 
 
 @native
-def _tensor_entry(ctx, warp, site, lane, kind, map_address, shared, rank, coords):
+def _tensor_entry(
+    ctx: int, warp: int, site: int, lane: int, kind: int, map_address: int, shared: int, rank: int, coords: int
+) -> int:
     """An entry with a checked copy of the tensor map; its size in E_BYTES. 0 after a fault."""
     source = locate(ctx, warp, site, lane, SPACE_GENERIC, map_address, 64, False)
     if source == 0 or locate(ctx, warp, site, lane, SPACE_GENERIC, map_address + 64, 64, False) == 0:
-        return np.int64(0)
+        return i64(0)
     size = check_map(ctx, warp, site, lane, source, map_address, shared, rank)
     if size == 0:
-        return np.int64(0)
+        return i64(0)
     host = _shared_at(ctx, warp, site, lane, shared, size, kind == LOAD)
     if host == 0:
         return host
@@ -210,7 +222,7 @@ def _tensor_entry(ctx, warp, site, lane, kind, map_address, shared, rank, coords
     for w in range(16):
         put(entry + E_MAP + 8 * w, get(source + 8 * w))
     for c in range(rank):
-        put(entry + E_COORDS + 8 * c, np.int64(np.int32(load_u32(coords + 128 * c + 4 * lane))))
+        put(entry + E_COORDS + 8 * c, i64(i32(load_u32(coords + 128 * c + 4 * lane))))
     put(entry + E_RANK, rank)
     put(entry + E_HOST, host)
     put(entry + E_SHARED, shared & 0xFFFFFFFF)
@@ -219,7 +231,9 @@ def _tensor_entry(ctx, warp, site, lane, kind, map_address, shared, rank, coords
 
 
 @symbol("async_tensor_load")
-def async_tensor_load(ctx, warp, site, mask, results, operands, rank, p1, p2, p3):
+def async_tensor_load(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, rank: int, p1: int, p2: int, p3: int
+) -> None:
     """Operands: shared address, map address, barrier (64 bits each), coordinates."""
     for i in range(32):
         if not mask >> i & 1:
@@ -227,7 +241,9 @@ def async_tensor_load(ctx, warp, site, mask, results, operands, rank, p1, p2, p3
         barrier = _barrier_at(ctx, warp, site, i, get(operands + 512 + 8 * i))
         if barrier == 0:
             return
-        entry = _tensor_entry(ctx, warp, site, i, LOAD, get(operands + 256 + 8 * i), get(operands + 8 * i), rank, operands + 768)
+        entry = _tensor_entry(
+            ctx, warp, site, i, LOAD, get(operands + 256 + 8 * i), get(operands + 8 * i), rank, operands + 768
+        )
         if entry == 0:
             return
         put(entry + E_BARRIER, barrier)
@@ -235,13 +251,17 @@ def async_tensor_load(ctx, warp, site, mask, results, operands, rank, p1, p2, p3
 
 
 @native
-def _tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3):
+def _tensor_store(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, rank: int, op: int, p2: int, p3: int
+) -> None:
     """Operands: map address, shared address (64 bits each), coordinates. op: -1, or an atomic operation's number."""
     for i in range(32):
         if not mask >> i & 1:
             continue
         kind = STORE if op < 0 else REDUCE
-        entry = _tensor_entry(ctx, warp, site, i, kind, get(operands + 8 * i), get(operands + 256 + 8 * i), rank, operands + 512)
+        entry = _tensor_entry(
+            ctx, warp, site, i, kind, get(operands + 8 * i), get(operands + 256 + 8 * i), rank, operands + 512
+        )
         if entry == 0:
             return
         put(entry + E_CODE, op)
@@ -249,40 +269,50 @@ def _tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3):
 
 
 @symbol("async_tensor_store")
-def async_tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3):
+def async_tensor_store(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, rank: int, op: int, p2: int, p3: int
+) -> None:
     _tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3)
 
 
 @symbol("async_tensor_reduce")
-def async_tensor_reduce(ctx, warp, site, mask, results, operands, rank, op, p2, p3):
+def async_tensor_reduce(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, rank: int, op: int, p2: int, p3: int
+) -> None:
     _tensor_store(ctx, warp, site, mask, results, operands, rank, op, p2, p3)
 
 
 @symbol("async_bulk_commit")
-def async_bulk_commit(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
+def async_bulk_commit(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, p0: int, p1: int, p2: int, p3: int
+) -> None:
     """Close the open bulk group of each active thread."""
     at = get(ctx + _BULK) + COMMITTED + 128 * get(warp + _WARP_ID)
     for i in range(32):
         if mask >> i & 1:
-            store_u32(at + 4 * i, np.uint32(load_u32(at + 4 * i) + np.uint32(1)))
+            store_u32(at + 4 * i, u32(load_u32(at + 4 * i) + u32(1)))
 
 
 @symbol("async_bulk_wait")
-def async_bulk_wait(ctx, warp, site, mask, results, operands, pending, p1, p2, p3):
+def async_bulk_wait(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, pending: int, p1: int, p2: int, p3: int
+) -> None:
     """Complete all but the `pending` most recent bulk groups of each active thread."""
     bulk = get(ctx + _BULK)
     for e in range(get(bulk + FIRST), get(bulk + COUNT)):
         entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
         kind, lane = get(entry + E_KIND), get(entry + E_LANE)
-        if (kind == STORE or kind == REDUCE) and get(entry + E_WARP) == warp and mask >> lane & 1:
+        if kind in (STORE, REDUCE) and get(entry + E_WARP) == warp and mask >> lane & 1:
             thread = get(warp + _WARP_ID) * 32 + lane
-            if get(entry + E_GROUP) < np.int64(load_u32(bulk + COMMITTED + 4 * thread)) - pending:
+            if get(entry + E_GROUP) < i64(load_u32(bulk + COMMITTED + 4 * thread)) - pending:
                 perform(ctx, entry)
     forget_done(bulk)
 
 
 @symbol("async_copy_arrive")
-def async_copy_arrive(ctx, warp, site, mask, results, operands, space, noinc, p2, p3):
+def async_copy_arrive(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, noinc: int, p2: int, p3: int
+) -> None:
     """cp.async.mbarrier.arrive: an arrival when the thread's earlier cp.async are complete. Operand: barrier."""
     for i in range(32):
         if not mask >> i & 1:

@@ -1,19 +1,17 @@
 """The list of a CTA's outstanding bulk copies: its layout in memory, entries in order of issue.
 
-64 words of header (number of entries, first that may be outstanding), committed groups (u32 a thread), then entries of ENTRY_WORDS
-words: kind, issuing warp and lane, its group, and what the copy needs. What an entry does when it takes effect is `bulk_perform`, reached
-by its address in the context (`interp.runtime.indirect`).
+64 words of header (number of entries, first that may be outstanding), committed groups (u32 a thread), then entries of
+ENTRY_WORDS words: kind, issuing warp and lane, its group, and what the copy needs. What an entry does when it takes
+effect is `bulk_perform`, reached by its address in the context (`interp.runtime.indirect`).
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from interp.runtime.access import fault, get, put
 from interp.runtime.indirect import call_by_address
 from interp.runtime.layout import BULK_ENTRIES, CTX, FAULT_QUEUE_FULL, WARP
 from interp.runtime.mbarrier_word import parity_of
-from interp.runtime.raw import load_u32, load_u64, native
+from interp.runtime.raw import i64, load_u32, load_u64, native
 
 HEADER_BYTES = 512 + 4 * 1024
 ENTRY_WORDS = 40
@@ -31,23 +29,23 @@ DONE, ARRIVAL = 0, 4
 
 
 @native
-def new_entry(ctx, warp, site, lane, kind):
+def new_entry(ctx: int, warp: int, site: int, lane: int, kind: int) -> int:
     """Address of a fresh entry of the list, or 0 after a fault."""
     bulk = get(ctx + _BULK)
     count = get(bulk + COUNT)
     if count == BULK_ENTRIES:
-        kept = np.int64(0)
+        kept = i64(0)
         for e in range(get(bulk + FIRST), count):
             entry = bulk + HEADER_BYTES + e * ENTRY_BYTES
             if get(entry) != DONE:
                 for i in range(ENTRY_WORDS):
                     put(bulk + HEADER_BYTES + kept * ENTRY_BYTES + 8 * i, get(entry + 8 * i))
                 kept += 1
-        put(bulk + FIRST, np.int64(0))
+        put(bulk + FIRST, i64(0))
         count = kept
         if count == BULK_ENTRIES:
-            fault(ctx, warp, site, lane, FAULT_QUEUE_FULL, np.int64(0), 0)
-            return np.int64(0)
+            fault(ctx, warp, site, lane, FAULT_QUEUE_FULL, i64(0), 0)
+            return i64(0)
     entry = bulk + HEADER_BYTES + count * ENTRY_BYTES
     put(bulk + COUNT, count + 1)
     put(entry + E_KIND, kind)
@@ -55,32 +53,32 @@ def new_entry(ctx, warp, site, lane, kind):
     put(entry + E_LANE, lane)
     put(entry + E_SITE, site)
     thread = get(warp + _WARP_ID) * 32 + lane
-    put(entry + E_GROUP, np.int64(load_u32(bulk + COMMITTED + 4 * thread)))
-    put(entry + E_RANK, np.int64(0))
-    put(entry + E_BARRIER, np.int64(0))
+    put(entry + E_GROUP, i64(load_u32(bulk + COMMITTED + 4 * thread)))
+    put(entry + E_RANK, i64(0))
+    put(entry + E_BARRIER, i64(0))
     return entry
 
 
 @native
-def forget_done(bulk):
+def forget_done(bulk: int) -> None:
     """Move past entries that are done; an empty list starts again at its beginning."""
     first, count = get(bulk + FIRST), get(bulk + COUNT)
     while first < count and get(bulk + HEADER_BYTES + first * ENTRY_BYTES) == DONE:
         first += 1
     if first == count:
-        first = np.int64(0)
+        first = i64(0)
         put(bulk + COUNT, first)
     put(bulk + FIRST, first)
 
 
 @native
-def perform(ctx, entry):
+def perform(ctx: int, entry: int) -> None:
     """Let an entry take effect."""
     call_by_address(get(ctx + _PERFORM), ctx, entry)
 
 
 @native
-def complete_for_barrier(ctx, barrier, parity):
+def complete_for_barrier(ctx: int, barrier: int, parity: int) -> None:
     """Complete what was issued on a barrier, in order, until its phase of that parity is over."""
     bulk = get(ctx + _BULK)
     if bulk == 0 or get(bulk + COUNT) == 0:
@@ -95,9 +93,9 @@ def complete_for_barrier(ctx, barrier, parity):
 
 
 @native
-def reset_bulk(ctx):
+def reset_bulk(ctx: int) -> None:
     """An empty list for a new CTA."""
     bulk = get(ctx + _BULK)
     if bulk != 0:
         for i in range(HEADER_BYTES >> 3):
-            put(bulk + 8 * i, np.int64(0))
+            put(bulk + 8 * i, i64(0))

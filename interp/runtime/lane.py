@@ -12,10 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from interp.runtime.native import LANE_SIGNATURE, symbol
-from interp.runtime.raw import load_u16, load_u32, native_inline, store_u16, store_u32
+from interp.runtime.raw import load_u16, load_u32, native_inline, store_u16, store_u32, u16, u32
 from ptx.errors import InternalError
 
 
@@ -32,7 +30,9 @@ class LaneFunction:
 LANE_FUNCTIONS: dict[str, LaneFunction] = {}
 
 
-def lane(name: str, operands: tuple[int, ...], result: int, scalar: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def lane(
+    name: str, operands: tuple[int, ...], result: int, scalar: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a lane function; the decorated function is its loop."""
 
     def declare(loop: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,21 +45,21 @@ def lane(name: str, operands: tuple[int, ...], result: int, scalar: Any) -> Call
 
 
 @native_inline
-def each_32(function, results, operands):
+def each_32(function: Callable[..., Any], results: int, operands: int) -> None:
     """results[lane] = function(operands[lane]), 32-bit words."""
     for i in range(32):
-        store_u32(results + 4 * i, np.uint32(function(load_u32(operands + 4 * i))))
+        store_u32(results + 4 * i, u32(function(load_u32(operands + 4 * i))))
 
 
 @native_inline
-def each_16(function, results, operands):
+def each_16(function: Callable[..., Any], results: int, operands: int) -> None:
     """results[lane] = function(operands[lane]), 16-bit words."""
     for i in range(32):
-        store_u16(results + 2 * i, np.uint16(function(load_u16(operands + 2 * i))))
+        store_u16(results + 2 * i, u16(function(load_u16(operands + 2 * i))))
 
 
 @native_inline
-def pairs_32(function, results, operands):
+def pairs_32(function: Callable[..., Any], results: int, operands: int) -> None:
     """results[lane] = function(first[lane], second[lane]), 32-bit words."""
     for i in range(32):
-        store_u32(results + 4 * i, np.uint32(function(load_u32(operands + 4 * i), load_u32(operands + 128 + 4 * i))))
+        store_u32(results + 4 * i, u32(function(load_u32(operands + 4 * i), load_u32(operands + 128 + 4 * i))))

@@ -1,19 +1,18 @@
 """Warp-level matrix operations: `mma.sync` through the tensor-core models, `ldmatrix`, `movmatrix`.
 
-Operands of a multiplication arrive as registers of A, then B, then C, each a vector of 32 words (`interp.tensorcore.fragments`).
-Arithmetic is chosen by the parameters, which come from `interp.tensorcore.table` for the launch's device.
+Operands of a multiplication arrive as registers of A, then B, then C, each a vector of 32 words
+(`interp.tensorcore.fragments`). Arithmetic is chosen by the parameters, which come from `interp.tensorcore.table` for
+the launch's device.
 
-Source of the load layout: PTX ISA 'ldmatrix': lane 8 m + r gives the address of row r of matrix m; lane l receives elements
-2 (l mod 4) and 2 (l mod 4) + 1 of row l / 4 (with `.trans` of column l / 4).
+Source of the load layout: PTX ISA 'ldmatrix': lane 8 m + r gives the address of row r of matrix m; lane l receives
+elements 2 (l mod 4) and 2 (l mod 4) + 1 of row l / 4 (with `.trans` of column l / 4).
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from interp.runtime.access import get, locate
 from interp.runtime.native import symbol
-from interp.runtime.raw import load_u16, load_u32, store_u16, store_u32
+from interp.runtime.raw import load_u16, load_u32, store_u16, store_u32, u32
 from interp.tensorcore.expanded import mma_f64, mma_fp8_expanded
 from interp.tensorcore.fast import mma
 from interp.tensorcore.integers import mma_s8
@@ -26,7 +25,18 @@ def pack(arguments: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @symbol("warp_mma")
-def warp_mma(ctx, warp, site, mask, results, operands, kinds, block, fractions, floor):
+def warp_mma(
+    ctx: int,
+    warp: int,
+    site: int,
+    mask: int,
+    results: int,
+    operands: int,
+    kinds: int,
+    block: int,
+    fractions: int,
+    floor: int,
+) -> None:
     groups = kinds & 255
     b = operands + 256 * groups
     c = b + 128 * groups
@@ -37,7 +47,18 @@ def warp_mma(ctx, warp, site, mask, results, operands, kinds, block, fractions, 
 
 
 @symbol("warp_mma_fp8_expanded")
-def warp_mma_fp8_expanded(ctx, warp, site, mask, results, operands, kinds, block, fractions, floor):
+def warp_mma_fp8_expanded(
+    ctx: int,
+    warp: int,
+    site: int,
+    mask: int,
+    results: int,
+    operands: int,
+    kinds: int,
+    block: int,
+    fractions: int,
+    floor: int,
+) -> None:
     groups = kinds & 255
     b = operands + 256 * groups
     c = b + 128 * groups
@@ -48,19 +69,52 @@ def warp_mma_fp8_expanded(ctx, warp, site, mask, results, operands, kinds, block
 
 
 @symbol("warp_mma_s8")
-def warp_mma_s8(ctx, warp, site, mask, results, operands, groups, signed_a, signed_b, satfinite):
+def warp_mma_s8(
+    ctx: int,
+    warp: int,
+    site: int,
+    mask: int,
+    results: int,
+    operands: int,
+    groups: int,
+    signed_a: int,
+    signed_b: int,
+    satfinite: int,
+) -> None:
     b = operands + 256 * groups
     mma_s8(results, operands, b, b + 128 * groups, groups, signed_a, signed_b, satfinite)
 
 
 @symbol("warp_mma_f64")
-def warp_mma_f64(ctx, warp, site, mask, results, operands, rows, depth, registers_a, registers_b):
+def warp_mma_f64(
+    ctx: int,
+    warp: int,
+    site: int,
+    mask: int,
+    results: int,
+    operands: int,
+    rows: int,
+    depth: int,
+    registers_a: int,
+    registers_b: int,
+) -> None:
     b = operands + 256 * registers_a
     mma_f64(results, operands, b, b + 256 * registers_b, rows, depth)
 
 
 @symbol("warp_ldmatrix")
-def warp_ldmatrix(ctx, warp, site, mask, results, operands, count, transpose, space, p3):
+def warp_ldmatrix(
+    ctx: int,
+    warp: int,
+    site: int,
+    mask: int,
+    results: int,
+    operands: int,
+    count: int,
+    transpose: int,
+    space: int,
+    p3: int,
+) -> None:
     """Operand: row addresses. Results: `count` registers."""
     for m in range(count):
         for r in range(8):
@@ -73,17 +127,28 @@ def warp_ldmatrix(ctx, warp, site, mask, results, operands, count, transpose, sp
                     # elements (r, 2j) and (r, 2j+1): half r & 1 of the lanes that own columns 2j and 2j+1
                     for e in range(2):
                         at = results + 128 * m + 4 * (4 * (2 * j + e) + (r >> 1))
-                        half = np.uint32(load_u16(row + 4 * j + 2 * e))
+                        half = u32(load_u16(row + 4 * j + 2 * e))
                         if r & 1:
-                            store_u32(at, (load_u32(at) & np.uint32(0xFFFF)) | (half << np.uint32(16)))
+                            store_u32(at, (load_u32(at) & u32(0xFFFF)) | (half << u32(16)))
                         else:
-                            store_u32(at, (load_u32(at) & np.uint32(0xFFFF0000)) | half)
+                            store_u32(at, (load_u32(at) & u32(0xFFFF0000)) | half)
                 else:
                     store_u32(results + 128 * m + 4 * (4 * r + j), load_u32(row + 4 * j))
 
 
 @symbol("warp_stmatrix")
-def warp_stmatrix(ctx, warp, site, mask, results, operands, count, transpose, space, p3):
+def warp_stmatrix(
+    ctx: int,
+    warp: int,
+    site: int,
+    mask: int,
+    results: int,
+    operands: int,
+    count: int,
+    transpose: int,
+    space: int,
+    p3: int,
+) -> None:
     """Operands: row addresses (64 bits), then `count` registers; the inverse of `ldmatrix`."""
     for m in range(count):
         for r in range(8):
@@ -101,13 +166,15 @@ def warp_stmatrix(ctx, warp, site, mask, results, operands, count, transpose, sp
 
 
 @symbol("warp_movmatrix")
-def warp_movmatrix(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
+def warp_movmatrix(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, p0: int, p1: int, p2: int, p3: int
+) -> None:
     """Transpose an 8x8 matrix of 16-bit elements held across the warp."""
     for lane in range(32):
-        word = np.uint32(0)
+        word = u32(0)
         for e in range(2):
             row, column = 2 * (lane & 3) + e, lane >> 2
             source = load_u32(operands + 4 * (4 * row + (column >> 1)))
-            half = source >> np.uint32(16) if column & 1 else source & np.uint32(0xFFFF)
-            word |= half << np.uint32(16 * e)
+            half = source >> u32(16) if column & 1 else source & u32(0xFFFF)
+            word |= half << u32(16 * e)
         store_u32(results + 4 * lane, word)

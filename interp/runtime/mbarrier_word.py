@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from interp.runtime.raw import load_u64, native, store_u64
+from interp.runtime.raw import i64, load_u64, native, store_u64, u64
 
 ABSENT = 0xFFFF_FFFF_FFFF_FFFF
 _COUNT = (1 << 20) - 1
@@ -12,68 +10,68 @@ _BYTES = (1 << 21) - 1
 
 
 @native
-def load_barrier(at):
+def load_barrier(at: int) -> int:
     """The object's word; ABSENT for what cannot be one."""
     word = load_u64(at)
-    if (word >> np.uint64(20)) & np.uint64(_COUNT) == np.uint64(0):
-        return np.uint64(ABSENT)
+    if (word >> u64(20)) & u64(_COUNT) == u64(0):
+        return u64(ABSENT)
     return word
 
 
 @native
-def parity_of(word):
+def parity_of(word: int) -> int:
     """Parity of the current phase, 0 or 1."""
-    return np.int64(word >> np.uint64(63))
+    return i64(word >> u64(63))
 
 
 @native
-def pending_bytes(word):
+def pending_bytes(word: int) -> int:
     """The transaction count, signed."""
-    raw = np.int64((word >> np.uint64(40)) & np.uint64(_BYTES))
-    return raw - (np.int64(1) << 21) if raw >> 20 else raw
+    raw = i64((word >> u64(40)) & u64(_BYTES))
+    return raw - (i64(1) << 21) if raw >> 20 else raw
 
 
 @native
-def _store(at, parity, tx, expected, pending):
+def _store(at: int, parity: int, tx: int, expected: int, pending: int) -> None:
     """Put the fields back, beginning the next phase when this one is complete."""
-    if pending == np.uint64(0) and tx == 0:
-        parity ^= np.uint64(1)
+    if pending == u64(0) and tx == 0:
+        parity ^= u64(1)
         pending = expected
-    word = pending & np.uint64(_COUNT) | (expected & np.uint64(_COUNT)) << np.uint64(20)
-    word |= (np.uint64(tx) & np.uint64(_BYTES)) << np.uint64(40) | parity << np.uint64(63)
+    word = pending & u64(_COUNT) | (expected & u64(_COUNT)) << u64(20)
+    word |= (u64(tx) & u64(_BYTES)) << u64(40) | parity << u64(63)
     store_u64(at, word)
 
 
 @native
-def arrive(at, count, drop):
+def arrive(at: int, count: int, drop: int) -> bool:
     """`count` arrivals; False if the phase does not wait for so many."""
     word = load_u64(at)
-    pending, expected = word & np.uint64(_COUNT), word >> np.uint64(20) & np.uint64(_COUNT)
+    pending, expected = word & u64(_COUNT), word >> u64(20) & u64(_COUNT)
     if count > pending or (drop and count > expected):
         return False
     if drop:
         expected -= count
-    _store(at, word >> np.uint64(63), pending_bytes(word), expected, pending - count)
+    _store(at, word >> u64(63), pending_bytes(word), expected, pending - count)
     return True
 
 
 @native
-def expect(at, count):
+def expect(at: int, count: int) -> None:
     """`count` more bytes to come in this phase; a phase that expects bytes cannot complete by this alone."""
     word = load_u64(at)
-    tx = (np.uint64(pending_bytes(word) + count) & np.uint64(_BYTES)) << np.uint64(40)
-    store_u64(at, word & ~(np.uint64(_BYTES) << np.uint64(40)) | tx)
+    tx = (u64(pending_bytes(word) + count) & u64(_BYTES)) << u64(40)
+    store_u64(at, word & ~(u64(_BYTES) << u64(40)) | tx)
 
 
 @native
-def add_pending(at, count):
+def add_pending(at: int, count: int) -> None:
     """`count` more arrivals to wait for in this phase."""
-    store_u64(at, load_u64(at) + np.uint64(count))
+    store_u64(at, load_u64(at) + u64(count))
 
 
 @native
-def transact(at, count):
+def transact(at: int, count: int) -> None:
     """`count` bytes have come."""
     word = load_u64(at)
-    pending, expected = word & np.uint64(_COUNT), word >> np.uint64(20) & np.uint64(_COUNT)
-    _store(at, word >> np.uint64(63), pending_bytes(word) - count, expected, pending)
+    pending, expected = word & u64(_COUNT), word >> u64(20) & u64(_COUNT)
+    _store(at, word >> u64(63), pending_bytes(word) - count, expected, pending)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from llvmlite import ir
@@ -72,13 +72,23 @@ def _storer(llvm: ir.Type, value: types.Type, doc: str) -> Callable[[int, Any], 
     return store  # type: ignore[no-any-return]
 
 
+_Integer = Callable[[Any], int]
+i32: _Integer = cast(Any, np.int32)
+i64: _Integer = cast(Any, np.int64)
+u8: _Integer = cast(Any, np.uint8)
+u16: _Integer = cast(Any, np.uint16)
+u32: _Integer = cast(Any, np.uint32)
+u64: _Integer = cast(Any, np.uint64)
+"""A number as a word of this width: in compiled code a conversion. numpy's types by short names, of which the type
+checker knows only that they make integers, as it knows of every word here."""
+
 _I8, _I16, _I32, _I64 = (ir.IntType(n) for n in (8, 16, 32, 64))
 
-load_u8 = _loader(_I8, types.uint8, "The byte at an address.")
-load_u16 = _loader(_I16, types.uint16, "The 16-bit word at an address, any alignment.")
-load_u32 = _loader(_I32, types.uint32, "The 32-bit word at an address, any alignment.")
-load_u64 = _loader(_I64, types.uint64, "The 64-bit word at an address, any alignment.")
-load_i64 = _loader(_I64, types.int64, "The 64-bit word at an address as a signed number, any alignment.")
+load_u8: _Integer = _loader(_I8, types.uint8, "The byte at an address.")
+load_u16: _Integer = _loader(_I16, types.uint16, "The 16-bit word at an address, any alignment.")
+load_u32: _Integer = _loader(_I32, types.uint32, "The 32-bit word at an address, any alignment.")
+load_u64: _Integer = _loader(_I64, types.uint64, "The 64-bit word at an address, any alignment.")
+load_i64: _Integer = _loader(_I64, types.int64, "The 64-bit word at an address as a signed number, any alignment.")
 load_f32 = _loader(ir.FloatType(), types.float32, "The f32 at an address, any alignment.")
 load_f64 = _loader(ir.DoubleType(), types.float64, "The f64 at an address, any alignment.")
 store_u8 = _storer(_I8, types.uint8, "Store the low 8 bits of a word.")
@@ -112,9 +122,9 @@ def f32_from_bits(word: Any) -> Any:
     return np.uint32(int(word) & 0xFFFFFFFF).view(np.float32)
 
 
-def bits_from_f32(value: Any) -> Any:
+def bits_from_f32(value: Any) -> int:
     """The bits of an f32, as uint32 (dual)."""
-    return np.float32(value).view(np.uint32)
+    return u32(np.float32(value).view(np.uint32))
 
 
 def f64_from_bits(word: Any) -> Any:
@@ -122,9 +132,9 @@ def f64_from_bits(word: Any) -> Any:
     return np.uint64(int(word) & 0xFFFFFFFFFFFFFFFF).view(np.float64)
 
 
-def bits_from_f64(value: Any) -> Any:
+def bits_from_f64(value: Any) -> int:
     """The bits of an f64, as uint64 (dual)."""
-    return np.float64(value).view(np.uint64)
+    return u64(np.float64(value).view(np.uint64))
 
 
 @overload(f32_from_bits, strict=False)
@@ -187,11 +197,11 @@ def _float_of(word: int) -> float:
     return float(struct.unpack("<f", struct.pack("<I", int(word) & 0xFFFFFFFF))[0])
 
 
-def f32_multiply(a: Any, b: Any) -> Any:
+def f32_multiply(a: Any, b: Any) -> int:
     """IEEE f32 product of two words, nearest-even; any NaN result is 0x7FFFFFFF (dual)."""
     with np.errstate(all="ignore"):
         product = np.float32(_float_of(a)) * np.float32(_float_of(b))
-    return np.uint32(0x7FFFFFFF) if np.isnan(product) else product.view(np.uint32)
+    return u32(0x7FFFFFFF if np.isnan(product) else product.view(np.uint32))
 
 
 @overload(f32_multiply, strict=False)
@@ -203,11 +213,11 @@ def _f32_multiply(a: Any, b: Any) -> Any:
     return multiply
 
 
-def f32_add(a: Any, b: Any) -> Any:
+def f32_add(a: Any, b: Any) -> int:
     """IEEE f32 sum of two words, nearest-even; any NaN result is 0x7FFFFFFF (dual)."""
     with np.errstate(all="ignore"):
         total = np.float32(_float_of(a)) + np.float32(_float_of(b))
-    return np.uint32(0x7FFFFFFF) if np.isnan(total) else total.view(np.uint32)
+    return u32(0x7FFFFFFF if np.isnan(total) else total.view(np.uint32))
 
 
 @overload(f32_add, strict=False)

@@ -1,21 +1,20 @@
 """The scheduler: which CTA and which warp runs next. Deterministic; the order depends on the launch alone.
 
 Warps of a CTA take turns in ascending order; each runs until it ends, waits at a barrier, or has used its slice of fuel
-(taken back edges). CTAs run one after the other as long as each comes to its end. A CTA of which a warp runs out of fuel, or
-whose warps together use up a slice between barriers, may be waiting for another one: then one more CTA becomes resident and they take turns, up to as many as the device holds at once, so that
-waiting for a CTA that could not be resident is a deadlock here as it is there.
+(taken back edges). CTAs run one after the other as long as each comes to its end. A CTA of which a warp runs out of
+fuel, or whose warps together use up a slice between barriers, may be waiting for another one: then one more CTA becomes
+resident and they take turns, up to as many as the device holds at once, so that waiting for a CTA that could not be
+resident is a deadlock here as it is there.
 
-A warp that has polled memory in vain (`interp.runtime.waiting`) is asked again each round. When all that is left of a CTA waits, at
-barriers or by polling, and nothing happens for IDLE_LIMIT rounds, no warp can ever continue: only the CTA itself can
-change its shared memory.
+A warp that has polled memory in vain (`interp.runtime.waiting`) is asked again each round. When all that is left of a
+CTA waits, at barriers or by polling, and nothing happens for IDLE_LIMIT rounds, no warp can ever continue: only the CTA
+itself can change its shared memory.
 
-A launch ends early with the first fault, when all warps of a CTA wait for something that cannot happen, or when the fuel of
-the whole launch is gone.
+A launch ends early with the first fault, when all warps of a CTA wait for something that cannot happen, or when the
+fuel of the whole launch is gone.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from interp.runtime import layout as L
 from interp.runtime.access import get, put
@@ -24,42 +23,56 @@ from interp.runtime.bulk_list import reset_bulk
 from interp.runtime.indirect import call_by_address
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
 from interp.runtime.native import symbol
-from interp.runtime.raw import load_u32, native, store_u32, store_u64
+from interp.runtime.raw import i64, load_u32, native, store_u32, store_u64, u32, u64
 from interp.runtime.waiting import POLLED
 
 JOB_FIELDS = (
-    "RUN_WARP", "SLOTS", "SLOT_BYTES", "NSLOTS", "CTAS", "NCTAS", "FUEL", "FUEL_SLICE", "TEMPLATE", "CTX_BYTES", "WARPS_AT",
-    "SHARED_AT", "LOCAL_AT", "ASYNC_AT", "ZEROED", "NZEROED", "SLOT", "DONE", "RESIDENT", "WRITTEN_SITE",
-    "WRITTEN_CTA", "BULK_AT",
+    "RUN_WARP", "SLOTS", "SLOT_BYTES", "NSLOTS", "CTAS", "NCTAS", "FUEL", "FUEL_SLICE", "TEMPLATE", "CTX_BYTES",
+    "WARPS_AT", "SHARED_AT", "LOCAL_AT", "ASYNC_AT", "ZEROED", "NZEROED", "SLOT", "DONE", "RESIDENT",
+    "WRITTEN_SITE", "WRITTEN_CTA", "BULK_AT",
 )  # fmt: skip
 JOB = {name: i for i, name in enumerate(JOB_FIELDS)}
-"""A launch as the scheduler gets it, 64-bit words. CTAS: three words (x, y, z) a CTA. *_AT: byte offsets in a slot. ZEROED:
-(offset, bytes) pairs of a frame's slots that start as zero. Out: SLOT (of the CTA that ended the launch early), DONE (CTAs
-finished), RESIDENT (most CTAs resident at once), WRITTEN_* (last write to the watched address)."""
+"""A launch as the scheduler gets it, 64-bit words. CTAS: three words (x, y, z) a CTA. *_AT: byte offsets in a slot.
+ZEROED: (offset, bytes) pairs of a frame's slots that start as zero. Out: SLOT (of the CTA that ended the launch early),
+DONE (CTAs finished), RESIDENT (most CTAs resident at once), WRITTEN_* (last write to the watched address)."""
 
 _STATE, _LIVE, _ARRIVED, _EXPECTED = (8 * CTX[n] for n in ("STATE", "LIVE", "ARRIVED", "EXPECTED"))
 _FUEL, _NWARPS, _WARPS, _STRIDE = (8 * CTX[n] for n in ("FUEL", "NWARPS", "WARPS", "WARP_STRIDE"))
 _NREGIONS, _FAULT, _C_LOCAL_SIZE = 8 * CTX["NREGIONS"], 8 * CTX["FAULT"], 8 * CTX["LOCAL_SIZE"]
 _W_ID, _W_LIVE, _W_STATUS, _W_TID, _W_ASYNC = (8 * WARP[n] for n in ("ID", "LIVE", "STATUS", "TID", "ASYNC"))
 _PENDING = 8 * WARP_WORDS
-_C_ASYNC, _C_ASYNC_STRIDE, _C_CTAID, _C_LINEAR, _C_LOCAL = (8 * CTX[n] for n in ("ASYNC", "ASYNC_STRIDE", "CTAID", "LINEAR", "LOCAL"))
-_C_NTHREADS, _C_NTID, _C_SHARED, _C_SHARED_SIZE, _C_WATCH_CTA = (8 * CTX[n] for n in ("NTHREADS", "NTID", "SHARED", "SHARED_SIZE", "WATCH_CTA"))
+_C_ASYNC, _C_ASYNC_STRIDE, _C_CTAID, _C_LINEAR, _C_LOCAL = (
+    8 * CTX[n] for n in ("ASYNC", "ASYNC_STRIDE", "CTAID", "LINEAR", "LOCAL")
+)
+_C_NTHREADS, _C_NTID, _C_SHARED, _C_SHARED_SIZE, _C_WATCH_CTA = (
+    8 * CTX[n] for n in ("NTHREADS", "NTID", "SHARED", "SHARED_SIZE", "WATCH_CTA")
+)
 _C_WATCH_SITE = 8 * CTX["WATCH_SITE"]
-_J_ASYNC_AT, _J_CTAS, _J_CTX_BYTES, _J_DONE, _J_FUEL = (8 * JOB[n] for n in ("ASYNC_AT", "CTAS", "CTX_BYTES", "DONE", "FUEL"))
-_J_FUEL_SLICE, _J_LOCAL_AT, _J_NCTAS, _J_NSLOTS, _J_NZEROED = (8 * JOB[n] for n in ("FUEL_SLICE", "LOCAL_AT", "NCTAS", "NSLOTS", "NZEROED"))
-_J_RESIDENT, _J_RUN_WARP, _J_SHARED_AT, _J_SLOT, _J_SLOTS = (8 * JOB[n] for n in ("RESIDENT", "RUN_WARP", "SHARED_AT", "SLOT", "SLOTS"))
-_J_SLOT_BYTES, _J_TEMPLATE, _J_WARPS_AT, _J_WRITTEN_CTA, _J_WRITTEN_SITE = (8 * JOB[n] for n in ("SLOT_BYTES", "TEMPLATE", "WARPS_AT", "WRITTEN_CTA", "WRITTEN_SITE"))
+_J_ASYNC_AT, _J_CTAS, _J_CTX_BYTES, _J_DONE, _J_FUEL = (
+    8 * JOB[n] for n in ("ASYNC_AT", "CTAS", "CTX_BYTES", "DONE", "FUEL")
+)
+_J_FUEL_SLICE, _J_LOCAL_AT, _J_NCTAS, _J_NSLOTS, _J_NZEROED = (
+    8 * JOB[n] for n in ("FUEL_SLICE", "LOCAL_AT", "NCTAS", "NSLOTS", "NZEROED")
+)
+_J_RESIDENT, _J_RUN_WARP, _J_SHARED_AT, _J_SLOT, _J_SLOTS = (
+    8 * JOB[n] for n in ("RESIDENT", "RUN_WARP", "SHARED_AT", "SLOT", "SLOTS")
+)
+_J_SLOT_BYTES, _J_TEMPLATE, _J_WARPS_AT, _J_WRITTEN_CTA, _J_WRITTEN_SITE = (
+    8 * JOB[n] for n in ("SLOT_BYTES", "TEMPLATE", "WARPS_AT", "WRITTEN_CTA", "WRITTEN_SITE")
+)
 _J_ZEROED, _J_BULK_AT = 8 * JOB["ZEROED"], 8 * JOB["BULK_AT"]
-_C_BULK, _EVENTS, _IDLE, _WAITING, _PERFORM = (8 * CTX[n] for n in ("BULK", "EVENTS", "IDLE_ROUNDS", "WAITING", "PERFORM"))
+_C_BULK, _EVENTS, _IDLE, _WAITING, _PERFORM = (
+    8 * CTX[n] for n in ("BULK", "EVENTS", "IDLE_ROUNDS", "WAITING", "PERFORM")
+)
 IDLE_LIMIT = 4096
-"""Rounds without an event after which waiting warps count as deadlocked: a polling loop may give up by itself before."""
+"""Rounds without an event after which waiting warps count as deadlocked: a polling loop may give up before."""
 _IDLE_SLICE = 64
 
 
 @native
-def popcount(mask):
+def popcount(mask: int) -> int:
     """Number of one bits of the low 32."""
-    n = np.int64(0)
+    n = i64(0)
     while mask:
         mask &= mask - 1
         n += 1
@@ -67,14 +80,14 @@ def popcount(mask):
 
 
 @native
-def fill(address, count, word):
+def fill(address: int, count: int, word: int) -> None:
     """Store `count` 64-bit words."""
     for i in range(count):
-        store_u64(address + 8 * i, np.uint64(word))
+        store_u64(address + 8 * i, u64(word))
 
 
 @native
-def start_cta(job, ctx, slot, index):
+def start_cta(job: int, ctx: int, slot: int, index: int) -> None:
     """Set up a slot for CTA number `index` of the list."""
     template = get(job + _J_TEMPLATE)
     for i in range(get(job + _J_CTX_BYTES) >> 3):
@@ -85,7 +98,7 @@ def start_cta(job, ctx, slot, index):
     put(ctx + _C_SHARED, base + get(job + _J_SHARED_AT))
     put(ctx + _C_LOCAL, base + get(job + _J_LOCAL_AT))
     put(ctx + _C_ASYNC, base + get(job + _J_ASYNC_AT))
-    put(ctx + _C_BULK, base + get(job + _J_BULK_AT) if get(job + _J_BULK_AT) else np.int64(0))
+    put(ctx + _C_BULK, base + get(job + _J_BULK_AT) if get(job + _J_BULK_AT) else i64(0))
     reset_bulk(ctx)
     put(ctx + _C_LINEAR, index)
     for axis in range(3):
@@ -100,23 +113,23 @@ def start_cta(job, ctx, slot, index):
         warp = warps + w * get(ctx + _STRIDE)
         fill(warp, _W_TID >> 3, 0)
         put(warp + _W_ID, w)
-        live = np.int64(0)
+        live = i64(0)
         for lane in range(32):
             t = w * 32 + lane
-            store_u32(warp + _W_TID + 4 * lane, np.uint32(t % nx))
-            store_u32(warp + _W_TID + 128 + 4 * lane, np.uint32(t // nx % ny))
-            store_u32(warp + _W_TID + 256 + 4 * lane, np.uint32(t // (nx * ny)))
+            store_u32(warp + _W_TID + 4 * lane, u32(t % nx))
+            store_u32(warp + _W_TID + 128 + 4 * lane, u32(t // nx % ny))
+            store_u32(warp + _W_TID + 256 + 4 * lane, u32(t // (nx * ny)))
             if t < threads:
-                live |= np.int64(1) << lane
+                live |= i64(1) << lane
         put(warp + _W_LIVE, live)
         for i in range(3 * regions):
-            store_u32(warp + _PENDING + 4 * i, np.uint32(0))
-        store_u32(warp + _PENDING, np.uint32(live))
+            store_u32(warp + _PENDING + 4 * i, u32(0))
+        store_u32(warp + _PENDING, u32(live))
         zeroed = get(job + _J_ZEROED)
         for i in range(get(job + _J_NZEROED)):
             at = warp + get(zeroed + 16 * i)
             for b in range(get(zeroed + 16 * i + 8) >> 2):
-                store_u32(at + 4 * b, np.uint32(0))
+                store_u32(at + 4 * b, u32(0))
         queue = get(ctx + _C_ASYNC) + w * get(ctx + _C_ASYNC_STRIDE)
         put(warp + _W_ASYNC, queue)
         if get(ctx + _C_ASYNC_STRIDE):
@@ -124,7 +137,7 @@ def start_cta(job, ctx, slot, index):
 
 
 @native
-def release_barriers(ctx):
+def release_barriers(ctx: int) -> int:
     """Let go of every barrier at which all expected threads have arrived."""
     released = False
     for b in range(16):
@@ -142,8 +155,8 @@ def release_barriers(ctx):
             for r in range(regions):
                 parked = warp + _PENDING + 4 * (regions + r)
                 mask = load_u32(parked)
-                if mask and load_u32(parked + 4 * regions) == np.uint32(b):
-                    store_u32(parked, np.uint32(0))
+                if mask and load_u32(parked + 4 * regions) == u32(b):
+                    store_u32(parked, u32(0))
                     pending = warp + _PENDING + 4 * r
                     store_u32(pending, load_u32(pending) | mask)
                     put(warp + _W_STATUS, L.STATUS_READY)
@@ -151,10 +164,10 @@ def release_barriers(ctx):
 
 
 @native
-def run_cta(job, ctx):
+def run_cta(job: int, ctx: int) -> int:
     """Run the warps of a CTA in turn until it ends, faults, blocks for good, or has nothing but warps out of fuel."""
     function, slice_ = get(job + _J_RUN_WARP), get(job + _J_FUEL_SLICE)
-    burnt = np.int64(0)
+    burnt = i64(0)
     while True:
         ran = tired = alive = polled = False
         events = get(ctx + _EVENTS)
@@ -175,15 +188,15 @@ def run_cta(job, ctx):
                 put(ctx + _WAITING, 0)
                 used = slice_ - (waiting >> 2) + 1
                 if status == L.STATUS_FUEL and waiting & 3 == POLLED:
-                    status = np.int64(L.STATUS_POLL)
+                    status = i64(L.STATUS_POLL)
                     put(warp + _W_STATUS, status)
             left = get(job + _J_FUEL) - used
             burnt += used
             put(job + _J_FUEL, left)
             if status == L.STATUS_FAULT:
-                return np.int64(L.CTA_FAULT)
+                return i64(L.CTA_FAULT)
             if left <= 0:
-                return np.int64(L.CTA_OUT_OF_FUEL)
+                return i64(L.CTA_OUT_OF_FUEL)
             if status == L.STATUS_POLL:
                 polled = True
             else:
@@ -191,31 +204,31 @@ def run_cta(job, ctx):
             tired = tired or status == L.STATUS_FUEL
         if not alive:
             if get(ctx + _PERFORM):
-                call_by_address(get(ctx + _PERFORM), ctx, np.int64(0))
-            return np.int64(L.CTA_FAULT if get(ctx + _FAULT) else L.CTA_DONE)
+                call_by_address(get(ctx + _PERFORM), ctx, i64(0))
+            return i64(L.CTA_FAULT if get(ctx + _FAULT) else L.CTA_DONE)
         released = release_barriers(ctx)
         if tired or burnt > slice_:
-            return np.int64(L.CTA_RUNNING)
+            return i64(L.CTA_RUNNING)
         if ran or released or get(ctx + _EVENTS) != events:
             put(ctx + _IDLE, 0)
         elif not polled:
-            return np.int64(L.CTA_DEADLOCK)
+            return i64(L.CTA_DEADLOCK)
         else:
             idle = get(ctx + _IDLE) + 1
             put(ctx + _IDLE, idle)
             if idle > IDLE_LIMIT:
-                return np.int64(L.CTA_DEADLOCK)
+                return i64(L.CTA_DEADLOCK)
             if idle % _IDLE_SLICE == 0:
-                return np.int64(L.CTA_RUNNING)
+                return i64(L.CTA_RUNNING)
 
 
 @symbol("run_grid", "int64(int64)")
-def run_grid(job):
+def run_grid(job: int) -> int:
     """Run every CTA of the job's list; CTA_DONE, or the state of the CTA that ended the launch."""
     slots, size, count = get(job + _J_SLOTS), get(job + _J_SLOT_BYTES), get(job + _J_NCTAS)
     most = get(job + _J_NSLOTS)
-    started = np.int64(0)
-    window = np.int64(1)
+    started = i64(0)
+    window = i64(1)
     while True:
         busy = False
         for slot in range(window):
@@ -241,7 +254,7 @@ def run_grid(job):
                 busy = True
                 break
         if not busy:
-            return np.int64(L.CTA_DONE)
+            return i64(L.CTA_DONE)
         if started < count and window < most:
             window += 1
             put(job + _J_RESIDENT, window)

@@ -18,8 +18,6 @@ observed after a fault.
 
 from __future__ import annotations
 
-import numpy as np
-
 from interp.engine.control import PATIENCE, POLLS, TURNS
 from interp.engine.traced.tables import BARRIER, EXIT, INST, PROGRAM, REGION, SPLIT, SPLIT_EXIT, SPLIT_TRAP, TRAP
 from interp.kits.words import call_address
@@ -27,7 +25,7 @@ from interp.runtime import layout as L
 from interp.runtime.access import get, put
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
 from interp.runtime.native import symbol
-from interp.runtime.raw import load_u32, native, store_u32
+from interp.runtime.raw import i64, load_u32, native, store_u32, u32
 
 OBSERVE_BEFORE, OBSERVE_AFTER, OBSERVE_BRANCH, OBSERVE_BARRIER = range(4)
 """Events: before and after an instruction; a branch or exit (`extra`: lanes that take it); arrival at a barrier
@@ -67,9 +65,9 @@ call_hook = call_address(6, True)
 
 
 @native
-def lanes_in(mask):
+def lanes_in(mask: int) -> int:
     """Number of one bits of a lane mask."""
-    n = np.int64(0)
+    n = i64(0)
     while mask:
         mask &= mask - 1
         n += 1
@@ -77,29 +75,29 @@ def lanes_in(mask):
 
 
 @native
-def row_of(warp, word):
+def row_of(warp: int, word: int) -> int:
     """Address of the row that a row word names."""
     return word - 1 if word & 1 else warp + word
 
 
 @native
-def guarded(warp, word, negated, mask):
+def guarded(warp: int, word: int, negated: int, mask: int) -> int:
     """The lanes of `mask` for which a guard holds."""
-    bits = np.int64(load_u32(row_of(warp, word)))
+    bits = i64(load_u32(row_of(warp, word)))
     return mask & (bits ^ _FULL if negated else bits)
 
 
 @native
-def first_lane(warp, word, mask):
+def first_lane(warp: int, word: int, mask: int) -> int:
     """The 32-bit word of the first lane of the mask."""
-    lane = np.int64(0)
+    lane = i64(0)
     while lane < 31 and not mask >> lane & 1:
         lane += 1
-    return np.int64(load_u32(row_of(warp, word) + 4 * lane))
+    return i64(load_u32(row_of(warp, word) + 4 * lane))
 
 
 @native
-def observe(ctx, warp, event, site, mask, extra):
+def observe(ctx: int, warp: int, event: int, site: int, mask: int, extra: int) -> None:
     """Tell the hook, if there is one and no fault yet."""
     hook = get(ctx + _C_HOOK)
     if hook != 0 and get(ctx + _C_FAULT) == 0 and call_hook(hook, ctx, warp, event, site, mask, extra) != 0:
@@ -108,13 +106,13 @@ def observe(ctx, warp, event, site, mask, extra):
 
 
 @native
-def add_lanes(address, mask):
+def add_lanes(address: int, mask: int) -> None:
     """OR lanes into a 32-bit mask in memory."""
-    store_u32(address, np.uint32(load_u32(address) | np.uint32(mask)))
+    store_u32(address, u32(load_u32(address) | u32(mask)))
 
 
 @native
-def run_region(ctx, warp, program, region, index, mask):
+def run_region(ctx: int, warp: int, program: int, region: int, index: int, mask: int) -> None:
     """Count and run the instructions of a region in the lanes of `mask`."""
     counts = get(program + _P_COUNTS)
     counters = get(ctx + _C_COUNTERS)
@@ -141,106 +139,106 @@ def run_region(ctx, warp, program, region, index, mask):
 
 
 @native
-def gather(ctx, warp, region, index, count, mask):
+def gather(ctx: int, warp: int, region: int, index: int, count: int, mask: int) -> int:
     """Park the lanes at a region until a member mask is complete: the lanes that go on, or 0. Other lanes are pending
     again."""
     parked = warp + _PENDING + 4 * (count + index)
     add_lanes(parked, mask)
-    here = np.int64(load_u32(parked))
-    store_u32(parked + 4 * count, np.uint32(_FULL))
+    here = i64(load_u32(parked))
+    store_u32(parked + 4 * count, u32(_FULL))
     absent = get(warp + _W_LIVE) & ~here
     members = get(region + _R_MEMBERS)
     todo = here
     while todo:
-        wanted = np.int64(_FULL)
+        wanted = i64(_FULL)
         if members != -1:
             wanted = first_lane(warp, members, todo)
         group = here
         if not get(region + _R_ALIKE):
             group = here & (wanted | todo & -todo)
         if not absent & wanted:
-            store_u32(parked, np.uint32(0))
+            store_u32(parked, u32(0))
             add_lanes(warp + _PENDING + 4 * index, here ^ group)
             return group
         todo &= ~group
-    return np.int64(0)
+    return i64(0)
 
 
 @native
-def end_lanes(ctx, warp, program, count, mask):
+def end_lanes(ctx: int, warp: int, program: int, count: int, mask: int) -> int:
     """The lanes of `mask` end; those that waited for them look again: the lanes that are pending now."""
     put(warp + _W_LIVE, get(warp + _W_LIVE) ^ mask)
     put(ctx + _C_LIVE, get(ctx + _C_LIVE) - lanes_in(mask))
-    freed = np.int64(0)
+    freed = i64(0)
     for r in range(count):
         if get(get(program + _P_REGIONS) + r * _REGION_BYTES + _R_WAITS):
             parked = warp + _PENDING + 4 * (count + r)
             lanes = load_u32(parked)
-            if lanes and load_u32(parked + 4 * count) == np.uint32(_FULL):
-                store_u32(parked, np.uint32(0))
+            if lanes and load_u32(parked + 4 * count) == u32(_FULL):
+                store_u32(parked, u32(0))
                 add_lanes(warp + _PENDING + 4 * r, lanes)
-                freed |= np.int64(lanes)
+                freed |= i64(lanes)
     return freed
 
 
 @native
-def arrive(ctx, warp, region, count, mask):
+def arrive(ctx: int, warp: int, region: int, count: int, mask: int) -> None:
     """Lanes arrive at a CTA barrier and are parked at the region behind it."""
     number = first_lane(warp, get(region + _R_NUMBER), mask) & 15
-    threads = np.int64(0)
+    threads = i64(0)
     if get(region + _R_THREADS) != -1:
         threads = first_lane(warp, get(region + _R_THREADS), mask)
     observe(ctx, warp, OBSERVE_BARRIER, get(region + _R_SITE), mask, number | threads << 32)
     parked = warp + _PENDING + 4 * (count + get(region + _R_TAKEN))
     add_lanes(parked, mask)
-    store_u32(parked + 4 * count, np.uint32(number))
+    store_u32(parked + 4 * count, u32(number))
     put(ctx + _C_ARRIVED + 8 * number, get(ctx + _C_ARRIVED + 8 * number) + lanes_in(mask))
     put(ctx + _C_EXPECTED + 8 * number, threads)
 
 
 @native
-def nothing_pending(warp, count):
+def nothing_pending(warp: int, count: int) -> int:
     """Why a warp cannot go on: it has ended, waits at a barrier, or for lanes that never come."""
     if get(warp + _W_LIVE) == 0:
-        return np.int64(L.STATUS_DONE)
+        return i64(L.STATUS_DONE)
     for r in range(count):
         parked = warp + _PENDING + 4 * (count + r)
-        if load_u32(parked) and load_u32(parked + 4 * count) != np.uint32(_FULL):
-            return np.int64(L.STATUS_BARRIER)
-    return np.int64(L.STATUS_STUCK)
+        if load_u32(parked) and load_u32(parked + 4 * count) != u32(_FULL):
+            return i64(L.STATUS_BARRIER)
+    return i64(L.STATUS_STUCK)
 
 
 @native
-def trap(ctx, site):
+def trap(ctx: int, site: int) -> int:
     """The launch ends with a trap."""
     put(ctx + _C_FAULT, L.FAULT_TRAP)
     put(ctx + _C_FAULT_SITE, site)
-    return np.int64(L.STATUS_FAULT)
+    return i64(L.STATUS_FAULT)
 
 
 @native
-def lanes_pending(warp, count):
+def lanes_pending(warp: int, count: int) -> int:
     """All lanes that want to run."""
-    lanes = np.int64(0)
+    lanes = i64(0)
     for r in range(count):
-        lanes |= np.int64(load_u32(warp + _PENDING + 4 * r))
+        lanes |= i64(load_u32(warp + _PENDING + 4 * r))
     return lanes
 
 
 @native
-def next_pending(warp, count, first):
+def next_pending(warp: int, count: int, first: int) -> int:
     """The first region with pending lanes, from `first` on and then from 0; there is one."""
     index = first
     while True:
         if index >= count:
-            index = np.int64(0)
+            index = i64(0)
         if load_u32(warp + _PENDING + 4 * index):
             return index
         index += 1
 
 
 @symbol(RUN_WARP, "int64(int64, int64)")
-def run_warp_traced(ctx, warp):
+def run_warp_traced(ctx: int, warp: int) -> int:
     """Run a warp; see the module's description."""
     program = get(ctx + _C_PROGRAM)
     count, regions, fair = get(program + _P_NREGIONS), get(program + _P_REGIONS), get(program + _P_FAIR)
@@ -248,26 +246,26 @@ def run_warp_traced(ctx, warp):
     first = get(warp + _W_CURSOR)
     put(warp + _W_CURSOR, 0)
     waiting = lanes_pending(warp, count)
-    base = turns = np.int64(0)
-    patience, polls = np.int64(PATIENCE), np.int64(POLLS)
-    target = np.int64(-1)  # the region that all lanes go on to, if they are together
+    base = turns = i64(0)
+    patience, polls = i64(PATIENCE), i64(POLLS)
+    target = i64(-1)  # the region that all lanes go on to, if they are together
     while True:
         if target < 0:
             if waiting == 0:
                 return nothing_pending(warp, count)
             target = next_pending(warp, count, first)
-            first = np.int64(0)
+            first = i64(0)
             if fair and turns > 0:
                 first = base
                 turns -= 1
-        here, target = target, np.int64(-1)
-        mask = np.int64(load_u32(pending + 4 * here))
-        store_u32(pending + 4 * here, np.uint32(0))
+        here, target = target, i64(-1)
+        mask = i64(load_u32(pending + 4 * here))
+        store_u32(pending + 4 * here, u32(0))
         waiting ^= mask
         region = regions + here * _REGION_BYTES
         if get(region + _R_WAITS):
             mask = gather(ctx, warp, region, here, count, mask)
-            waiting |= np.int64(load_u32(pending + 4 * here))
+            waiting |= i64(load_u32(pending + 4 * here))
             if mask == 0:
                 continue
         run_region(ctx, warp, program, region, here, mask)
@@ -284,11 +282,11 @@ def run_warp_traced(ctx, warp):
             put(ctx + _C_FAULT, L.FAULT_SPLIT)
             put(ctx + _C_FAULT_SITE, site)
         if get(ctx + _C_FAULT) != 0:
-            return np.int64(L.STATUS_FAULT)
+            return i64(L.STATUS_FAULT)
         if kind == BARRIER:
             arrive(ctx, warp, region, count, mask)
             if get(ctx + _C_FAULT) != 0:
-                return np.int64(L.STATUS_FAULT)
+                return i64(L.STATUS_FAULT)
             continue
         if kind == EXIT:
             waiting |= end_lanes(ctx, warp, program, count, mask)
@@ -331,10 +329,10 @@ def run_warp_traced(ctx, warp):
                 polls -= 1
             if left < 0 or polling and polls < 0:
                 put(warp + _W_CURSOR, here + 1)
-                return np.int64(L.STATUS_FUEL)
+                return i64(L.STATUS_FUEL)
             if polling and fair:
                 patience -= 1
                 if patience < 0:
-                    patience = np.int64(PATIENCE)
+                    patience = i64(PATIENCE)
                     base = first = here + 1
-                    turns = np.int64(TURNS)
+                    turns = i64(TURNS)
