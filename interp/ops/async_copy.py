@@ -23,7 +23,8 @@ def _legal(cop: str, size: int | None = None, **_: object) -> str | None:
 
 @isa.op("cp.async.cop.ss.global{.hint}{.prefetch} [dst], [src], #size{, count}{, policy}", cop=(".ca", ".cg"),
         ss=(".shared", ".shared::cta"), hint=(".L2::cache_hint",), prefetch=(".L2::64B", ".L2::128B", ".L2::256B"),
-        types={"count": "u32", "policy": "b64"}, constraint=_legal, effect=Effect.ASYNC, cost=Cost.ASYNC, since=((7, 0), 80), writes=(), ref=_REF)
+        types={"count": "u32", "policy": "b64"}, constraint=_legal, effect=Effect.ASYNC, cost=Cost.ASYNC,
+        since=((7, 0), 80), writes=(), ref=_REF)
 def cp_async(k: Kit, size: int, hint: str | None, **_: Any) -> Any:
     """queue a copy of `size` bytes, of which `count` are read and the rest are zero"""
     enqueue, whole = k.warp("async_copy", (), size), k.const(32, size)

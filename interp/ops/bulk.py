@@ -1,7 +1,9 @@
-"""Bulk copies, tensor copies and tensor maps (PTX ISA, 'Data Movement': cp.async.bulk, cp.async.bulk.tensor, tensormap).
+"""Bulk copies, tensor copies and tensor maps (PTX ISA, 'Data Movement': cp.async.bulk, cp.async.bulk.tensor,
+tensormap).
 
-When they take effect: `interp.runtime.bulk`; what a tensor map is and how tiles are copied: `interp.runtime.tensor_copy`. Only tiled
-mode; multicast and other CTAs' shared memory need clusters, which have one CTA here.
+When they take effect: `interp.runtime.bulk`; what a tensor map is and how tiles are copied:
+`interp.runtime.tensor_copy`. Only tiled mode; multicast and other CTAs' shared memory need clusters, which have one CTA
+here.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _REF = "data-movement-and-conversion-instructions-"
 _DIMS = tuple(f".{n}d" for n in range(1, 6))
 _LOCAL = (".shared::cta", ".shared::cluster")
 _BASE: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "since": ((8, 0), 90), "writes": ()}
-_HINT = {"hint": (".L2::cache_hint",)}
+_HINT: dict[str, Any] = {"hint": (".L2::cache_hint",)}
 
 
 @isa.op("cp.async.bulk.dst.global.mbarrier::complete_tx::bytes{.hint} [to], [from], size, [bar]{, policy}", dst=_LOCAL,
@@ -34,8 +36,8 @@ def bulk_load(k: Kit, dst: str, hint: str | None) -> Any:
     return run
 
 
-@isa.op("cp.async.bulk.global.shared::cta.bulk_group{.hint} [to], [from], size{, policy}", types={"size": "u32", "policy": "b64"},
-        ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
+@isa.op("cp.async.bulk.global.shared::cta.bulk_group{.hint} [to], [from], size{, policy}",
+        types={"size": "u32", "policy": "b64"}, ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
 def bulk_store(k: Kit, hint: str | None) -> Any:
     """queue a copy of `size` bytes to global memory"""
     store = k.warp("async_bulk_store", (), -1)
@@ -61,12 +63,13 @@ def _legal_reduction(op: str, type: str, noftz: str | None = None, **_: Any) -> 
 
 
 @isa.op("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.op{.noftz}.type [to], [from], size{, policy}",
-        op=tuple("." + o for o in _REDUCTIONS), type=tuple(f".{t}" for t in sorted({t for ts in _REDUCTIONS.values() for t in ts})),
+        op=tuple("." + o for o in _REDUCTIONS),
+        type=tuple(f".{t}" for t in sorted({t for ts in _REDUCTIONS.values() for t in ts})),
         noftz=(".noftz",), types={"size": "u32", "policy": "b64"}, constraint=_legal_reduction,
         ref=_REF + "cp-reduce-async-bulk", **_HINT, **_BASE)
 def bulk_reduce(k: Kit, op: str, type: str, **_: Any) -> Any:
     """queue a reduction of `size` bytes into global memory"""
-    _, n, code = atomic_symbol(op, type)
+    n, code = atomic_symbol(op, type)[1:]
     store = k.warp("async_bulk_reduce", (), code | (n == 64) << 8)
 
     def run(to: Any, source: Any, size: Any, *policy: Any) -> None:
@@ -82,8 +85,8 @@ def bulk_prefetch(k: Kit, hint: str | None) -> Any:
     return lambda *_: None
 
 
-@isa.op("cp.async.bulk.tensor.dim.dst.global{.tile}.mbarrier::complete_tx::bytes{.hint} [to], [map], [bar]{, policy}", dim=_DIMS,
-        dst=_LOCAL, types={"policy": "b64"}, ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
+@isa.op("cp.async.bulk.tensor.dim.dst.global{.tile}.mbarrier::complete_tx::bytes{.hint} [to], [map], [bar]{, policy}",
+        dim=_DIMS, dst=_LOCAL, types={"policy": "b64"}, ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
 def tensor_load(k: Kit, dim: str, **_: Any) -> Any:
     """queue a copy of a box to shared memory; the barrier gets its bytes"""
     load = k.warp("async_tensor_load", (), int(dim[0]))
@@ -108,8 +111,10 @@ def tensor_store(k: Kit, dim: str, **_: Any) -> Any:
     return run
 
 
-@isa.op("cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.tile}.bulk_group{.hint} [map], [from]{, policy}", dim=_DIMS,
-        op=tuple("." + o for o in _REDUCTIONS), types={"policy": "b64"}, ref=_REF + "cp-reduce-async-bulk-tensor", **_HINT, **_BASE)
+@isa.op("cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.tile}.bulk_group{.hint} [map], [from]{, policy}",
+        dim=_DIMS,
+        op=tuple("." + o for o in _REDUCTIONS), types={"policy": "b64"}, ref=_REF + "cp-reduce-async-bulk-tensor",
+        **_HINT, **_BASE)
 def tensor_reduce(k: Kit, dim: str, op: str, **_: Any) -> Any:
     """queue a reduction of a box into global memory; its type is the tensor map's"""
     store = k.warp("async_tensor_reduce", (), int(dim[0]), atomic_symbol(op, "u32")[2])
@@ -172,30 +177,35 @@ def _legal_index(field: str, type: str, n: int = 0, **_: Any) -> str | None:
     return None if (type == "b64") == (field == "global_stride") else f"'.{field}' is of another width"
 
 
+def _legal_width(field: str, type: str, **_: Any) -> str | None:
+    return None if (type == "b64") == (field == "global_address") else "of another width"
+
+
 @isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], value", field=(".global_address", ".rank"), ss=_MAP_SPACES,
         type=(".b32", ".b64"), types={"value": "type"}, ref=_REF + "tensormap-replace",
-        constraint=lambda field, type, **_: None if (type == "b64") == (field == "global_address") else "of another width", **_MAP)
+        constraint=_legal_width, **_MAP)
 def replace_field(k: Kit, field: str, ss: str | None, type: str) -> Any:
     """put a value into a field of a tensor map"""
     return _replace(k, field, ss, 0, type == "b64")
 
 
 @isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], #n, value", ss=_MAP_SPACES, type=(".b32", ".b64"),
-        field=(".box_dim", ".global_dim", ".global_stride", ".element_stride"), types={"value": "type"}, constraint=_legal_index,
-        ref=_REF + "tensormap-replace", **_MAP)
+        field=(".box_dim", ".global_dim", ".global_stride", ".element_stride"), types={"value": "type"},
+        constraint=_legal_index, ref=_REF + "tensormap-replace", **_MAP)
 def replace_element(k: Kit, field: str, ss: str | None, type: str, n: int) -> Any:
     """put a value into element n of a field of a tensor map"""
     return _replace(k, field, ss, n, type == "b64")
 
 
 def _legal_choice(field: str, n: int = 0, **_: Any) -> str | None:
-    most = {"elemtype": len(TENSOR_TYPES) - 1, "interleave_layout": 2, "swizzle_mode": 4, "fill_mode": 1, "swizzle_atomicity": 3}[field]
+    most = {"elemtype": len(TENSOR_TYPES) - 1, "interleave_layout": 2, "swizzle_mode": 4, "fill_mode": 1,
+            "swizzle_atomicity": 3}[field]
     return None if 0 <= n <= most else f"{field} {n} is not modelled"
 
 
 @isa.op("tensormap.replace.tile.field{.ss}.b1024.b32 [a], #n", ss=_MAP_SPACES, types={},
-        field=(".elemtype", ".interleave_layout", ".swizzle_mode", ".fill_mode", ".swizzle_atomicity"), constraint=_legal_choice,
-        ref=_REF + "tensormap-replace", **_MAP)
+        field=(".elemtype", ".interleave_layout", ".swizzle_mode", ".fill_mode", ".swizzle_atomicity"),
+        constraint=_legal_choice, ref=_REF + "tensormap-replace", **_MAP)
 def replace_choice(k: Kit, field: str, ss: str | None, n: int) -> Any:
     """choose a mode of a tensor map"""
     put = _replace(k, field, ss, 0, False)
@@ -203,8 +213,8 @@ def replace_choice(k: Kit, field: str, ss: str | None, n: int) -> Any:
 
 
 @isa.op("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [to], [from], #n",
-        scope=(".cta", ".cluster", ".gpu", ".sys"), effect=Effect.WARP, cost=Cost.LOAD_STORE, since=((8, 3), 90), writes=(),
-        constraint=lambda n=128, **_: None if n == 128 else "the size must be 128",
+        scope=(".cta", ".cluster", ".gpu", ".sys"), effect=Effect.WARP, cost=Cost.LOAD_STORE, since=((8, 3), 90),
+        writes=(), constraint=lambda n=128, **_: None if n == 128 else "the size must be 128",
         ref="parallel-synchronization-and-communication-instructions-tensormap-cp-fenceproxy")
 def cp_fenceproxy(k: Kit, scope: str, n: int) -> Any:
     """copy a tensor map to global memory and publish it"""

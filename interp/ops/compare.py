@@ -1,11 +1,12 @@
 """Comparison and selection (PTX ISA, 'Comparison and Selection Instructions').
 
-`setp` and `set` on f32 and f64 are here with the integers: comparing is the same for all of them. The 16-bit formats are
-widened to f32 first, which is exact.
+`setp` and `set` on f32 and f64 are here with the integers: comparing is the same for all of them. The 16-bit formats
+are widened to f32 first, which is exact.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from interp.kit import Kit
@@ -55,7 +56,7 @@ def _float_comparison(k: Kit, cmp: str, n: int) -> Any:
         eq = k.feq(n)
         return lambda a, b: not_(eq(a, b))
     base = {"eq": k.feq, "lt": k.flt, "le": k.fle, "gt": k.flt, "ge": k.fle}[cmp[:2]](n)
-    ordered = (lambda a, b: base(b, a)) if cmp[:2] in ("gt", "ge") else base
+    ordered: Callable[[Any, Any], Any] = (lambda a, b: base(b, a)) if cmp[:2] in ("gt", "ge") else base
     if len(cmp) == 2:
         return ordered
     return lambda a, b: or_(ordered(a, b), or_(isnan(a), isnan(b)))
@@ -75,13 +76,14 @@ def _legal(cmp: str, type: str, ftz: bool = False, **_: object) -> str | None:
     return None
 
 
-_CMP = {"cmp": ORDERED + UNSIGNED_NAMES + UNORDERED, "type": INTEGERS + FLOATS}
+_CMP: dict[str, Any] = {"cmp": ORDERED + UNSIGNED_NAMES + UNORDERED, "type": INTEGERS + FLOATS}
 
 
 @isa.op("setp.cmp{.ftz}.type p|q, a, b", **_CMP, writes=("p", "q"),
         types={"p": "pred", "q": "pred", "a": "type", "b": "type"}, constraint=_legal, cost=Cost.INT,
         ref="comparison-and-selection-instructions-setp",
-        vectors=[vec(".lt.s32", 0xFFFF_FFFF, 0, d=(1, 0), why="signed"), vec(".lt.u32", 0xFFFF_FFFF, 0, d=(0, 1), why="unsigned"),
+        vectors=[vec(".lt.s32", 0xFFFF_FFFF, 0, d=(1, 0), why="signed"),
+                 vec(".lt.u32", 0xFFFF_FFFF, 0, d=(0, 1), why="unsigned"),
                  vec(".ne.f32", 0x7FC0_0000, 0, d=(0, 1), why="ordered comparisons are false with a NaN"),
                  vec(".neu.f32", 0x7FC0_0000, 0, d=(1, 0), why="unordered ones are true"),
                  vec(".eq.f32", 0x8000_0000, 0, d=(1, 0), why="-0 equals +0")])
@@ -153,7 +155,8 @@ def selp(k: Kit, type: str) -> Any:
 
 @isa.op("slct.type.ctype d, a, b, c", type=INTEGERS + (".f32", ".f64"), ctype=(".s32",),
         types={"d": "type", "a": "type", "b": "type", "c": "ctype"}, cost=Cost.INT,
-        ref="comparison-and-selection-instructions-slct", vectors=[vec(".b32.s32", 1, 2, 0xFFFF_FFFF, d=2, why="c < 0")])
+        ref="comparison-and-selection-instructions-slct",
+        vectors=[vec(".b32.s32", 1, 2, 0xFFFF_FFFF, d=2, why="c < 0")])
 def slct(k: Kit, type: str, ctype: str) -> Any:
     """d = (c >= 0) ? a : b"""
     select, lt, zero = k.select(width(type)), k.lt_s(32), k.const(32, 0)
@@ -163,7 +166,8 @@ def slct(k: Kit, type: str, ctype: str) -> Any:
 @isa.op("slct{.ftz}.type.f32 d, a, b, c", type=INTEGERS + (".f32", ".f64"),
         types={"d": "type", "a": "type", "b": "type", "c": "f32"}, cost=Cost.INT,
         ref="comparison-and-selection-instructions-slct",
-        vectors=[vec(".b32.f32", 1, 2, 0x8000_0000, d=1, why="-0 counts as >= 0"), vec(".b32.f32", 1, 2, 0x7FFF_FFFF, d=2, why="NaN chooses b")])
+        vectors=[vec(".b32.f32", 1, 2, 0x8000_0000, d=1, why="-0 counts as >= 0"),
+                 vec(".b32.f32", 1, 2, 0x7FFF_FFFF, d=2, why="NaN chooses b")])
 def slct_f32(k: Kit, ftz: bool, type: str) -> Any:
     """d = (c >= 0) ? a : b, b for NaN"""
     select, le, zero = k.select(width(type)), k.fle(32), k.const(32, 0)

@@ -44,8 +44,8 @@ def bar_sync(k: Kit, cta: bool) -> Any:
     return None
 
 
-@isa.op("barrier{.cta}.sync{.aligned} a{, b}", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.BARRIER, cost=Cost.SYNC,
-        ref="parallel-synchronization-and-communication-instructions-bar", since=((6, 0), 30))
+@isa.op("barrier{.cta}.sync{.aligned} a{, b}", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.BARRIER,
+        cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar", since=((6, 0), 30))
 def barrier_sync(k: Kit, cta: bool, aligned: bool) -> Any:
     """wait at barrier a until b threads (all, without b) have arrived"""
     return None
@@ -67,8 +67,8 @@ def bar_arrive(k: Kit, cta: bool) -> Any:
     return _arrive(k)
 
 
-@isa.op("barrier{.cta}.arrive{.aligned} a, b", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC,
-        ref="parallel-synchronization-and-communication-instructions-bar", since=((6, 0), 30))
+@isa.op("barrier{.cta}.arrive{.aligned} a, b", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.ASYNC,
+        cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar", since=((6, 0), 30))
 def barrier_arrive(k: Kit, cta: bool, aligned: bool) -> Any:
     """arrive at barrier a, which b threads release, and go on"""
     return _arrive(k)

@@ -1,8 +1,9 @@
 """Single precision (PTX ISA, 'Floating-Point Instructions', f32 forms).
 
 Round to nearest even through the host's IEEE operations; the other roundings are integer code (`interp.formats`).
-`.ftz` flushes subnormal inputs and results to the zero of their sign; `.sat` clamps to [0, 1], NaN to +0. Every NaN result is
-0x7FFFFFFF, except from `neg`, `abs` and `copysign`, which only touch the sign bit of what an H200 returns (measured).
+`.ftz` flushes subnormal inputs and results to the zero of their sign; `.sat` clamps to [0, 1], NaN to +0. Every NaN
+result is 0x7FFFFFFF, except from `neg`, `abs` and `copysign`, which only touch the sign bit of what an H200 returns
+(measured).
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ def finish(k: Kit, op: Any, ftz: bool, sat: bool) -> Any:
 
 
 def _product_ftz(k: Kit, name: str) -> Any:
-    """mul or fma to nearest even whose result is flushed as an H200 does: tiny is what is below the smallest normal number after
-    rounding to 24 bits with an unbounded exponent. That is the result with operands scaled by 2^64; where scaling overflows, the
-    result is not tiny. (2^-126 * (1 - 2^-24) would round up to the smallest normal number on the subnormal grid.)"""
-    op, flush, scale, up = getattr(k, {"mul": "fmul"}.get(name, name))(32), flush32(k), k.fmul(32), k.const(32, 0x5F80_0000)
+    """mul or fma to nearest even whose result is flushed as an H200 does: tiny is what is below the smallest normal
+    number after rounding to 24 bits with an unbounded exponent. That is the result with operands scaled by 2^64; where
+    scaling overflows, the result is not tiny. (2^-126 * (1 - 2^-24) would round up to the smallest normal number on the
+    subnormal grid.)"""
+    op, flush = getattr(k, {"mul": "fmul"}.get(name, name))(32), flush32(k)
+    scale, up = k.fmul(32), k.const(32, 0x5F80_0000)
     and_, lt, select, rest = k.and_(32), k.flt(32), k.select(32), k.const(32, 0x7FFF_FFFF)
     sign, limit = k.const(32, MINUS_ZERO), k.const(32, 0x2080_0000)  # 2^-62
 
@@ -90,8 +93,10 @@ def sub(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
 
 @isa.op("mul{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,
         ref="floating-point-instructions-mul",
-        vectors=[vec(".f32", 0x7F80_0000, 0, d=NAN, why="Inf*0"), vec(".f32", MINUS_ZERO, ONE, d=MINUS_ZERO, why="sign of zero"),
-                 vec(".ftz.f32", 0x0080_0000, 0x3F7F_FFFF, d=0, why="tiny before the subnormal grid rounds it up", seen="sm_90")])
+        vectors=[vec(".f32", 0x7F80_0000, 0, d=NAN, why="Inf*0"),
+                 vec(".f32", MINUS_ZERO, ONE, d=MINUS_ZERO, why="sign of zero"),
+                 vec(".ftz.f32", 0x0080_0000, 0x3F7F_FFFF, d=0, why="tiny before the subnormal grid rounds it up",
+                     seen="sm_90")])
 def mul(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
     """d = a * b"""
     return _multiply(k, "mul", rnd, ftz, sat)
@@ -99,7 +104,8 @@ def mul(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
 
 @isa.op("fma.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,
         ref="floating-point-instructions-fma",
-        vectors=[vec(".rn.f32", 0x3F80_0001, 0x3F80_0001, 0xBF80_0002, d=0x2880_0000, why="one rounding: 2^-46 remains")])
+        vectors=[vec(".rn.f32", 0x3F80_0001, 0x3F80_0001, 0xBF80_0002, d=0x2880_0000,
+                     why="one rounding: 2^-46 remains")])
 def fma(k: Kit, rnd: str, ftz: bool, sat: bool) -> Any:
     """d = a * b + c with one rounding"""
     return _multiply(k, "fma", rnd, ftz, sat)
@@ -114,21 +120,24 @@ def mad(k: Kit, rnd: str, ftz: bool, sat: bool) -> Any:
 
 
 def _quotient(k: Kit, rnd: str, ftz: bool) -> Any:
-    """Division before its operands and result are flushed. No quotient rounds to nearest from the tiny range up to the smallest
-    normal number; in directed modes that happens, and the judgement of what is tiny is part of the operation."""
+    """Division before its operands and result are flushed. No quotient rounds to nearest from the tiny range up to
+    the smallest normal number; in directed modes that happens, and the judgement of what is tiny is part of the
+    operation."""
     return k.lane("div_ftz_f32", MODES[rnd]) if ftz and rnd != "rn" else _arithmetic(k, "div", rnd)
 
 
 @isa.op("div.rnd{.ftz}.f32 d, a, b", rnd=ROUNDINGS, types=_F32, cost=Cost.SFU, ref="floating-point-instructions-div",
         vectors=[vec(".rn.f32", ONE, 0x4040_0000, d=0x3EAA_AAAB, why="1/3"), vec(".rn.f32", 0, 0, d=NAN, why="0/0"),
-                 vec(".rm.ftz.f32", 0x8080_0000, 0x3F80_0001, d=MINUS_ZERO, why="tiny before it is rounded up", seen="sm_90")])
+                 vec(".rm.ftz.f32", 0x8080_0000, 0x3F80_0001, d=MINUS_ZERO, why="tiny before it is rounded up",
+                     seen="sm_90")])
 def div(k: Kit, rnd: str, ftz: bool) -> Any:
     """d = a / b, correctly rounded"""
     return finish(k, _quotient(k, rnd, ftz), ftz, False)
 
 
 @isa.op("sqrt.rnd{.ftz}.f32 d, a", rnd=ROUNDINGS, types=_F32, cost=Cost.SFU, ref="floating-point-instructions-sqrt",
-        vectors=[vec(".rn.f32", 0x4000_0000, d=0x3FB5_04F3, why="square root of 2"), vec(".rn.f32", 0xBF80_0000, d=NAN, why="of -1")])
+        vectors=[vec(".rn.f32", 0x4000_0000, d=0x3FB5_04F3, why="square root of 2"),
+                 vec(".rn.f32", 0xBF80_0000, d=NAN, why="of -1")])
 def sqrt(k: Kit, rnd: str, ftz: bool) -> Any:
     """d = square root of a, correctly rounded"""
     return finish(k, _arithmetic(k, "sqrt", rnd), ftz, False)
@@ -143,7 +152,8 @@ def rcp(k: Kit, rnd: str, ftz: bool) -> Any:
 
 
 @isa.op("neg{.ftz}.f32 d, a", types=_F32, cost=Cost.FP32, ref="floating-point-instructions-neg",
-        vectors=[vec(".f32", 0, d=MINUS_ZERO, why="flips the sign"), vec(".f32", 0xFFC0_0000, d=NAN, why="NaN is canonical")])
+        vectors=[vec(".f32", 0, d=MINUS_ZERO, why="flips the sign"),
+                 vec(".f32", 0xFFC0_0000, d=NAN, why="NaN is canonical")])
 def neg(k: Kit, ftz: bool) -> Any:
     """d = -a"""
     return _sign_op(k, k.xor(32), k.const(32, MINUS_ZERO), ftz)
@@ -206,9 +216,11 @@ def _extreme(k: Kit, largest: bool, ftz: bool, nan: bool, xorsign: bool) -> Any:
 
 
 _EXTREME_VECTORS = {
-    "min": [vec(".f32", MINUS_ZERO, 0, d=MINUS_ZERO, why="-0 is less than +0"), vec(".f32", 0x7FC0_0000, ONE, d=ONE, why="NaN loses"),
+    "min": [vec(".f32", MINUS_ZERO, 0, d=MINUS_ZERO, why="-0 is less than +0"),
+            vec(".f32", 0x7FC0_0000, ONE, d=ONE, why="NaN loses"),
             vec(".NaN.f32", 0x7FC0_0000, ONE, d=NAN, why="NaN wins with .NaN")],
-    "max": [vec(".f32", MINUS_ZERO, 0, d=0, why="+0 is greater than -0"), vec(".f32", ONE, 0xFFC0_0000, d=ONE, why="NaN loses")],
+    "max": [vec(".f32", MINUS_ZERO, 0, d=0, why="+0 is greater than -0"),
+            vec(".f32", ONE, 0xFFC0_0000, d=ONE, why="NaN loses")],
 }
 
 
@@ -226,9 +238,10 @@ def max_(k: Kit, ftz: bool, NaN: bool, xs: str | None) -> Any:
     return _extreme(k, True, ftz, NaN, xs is not None)
 
 
-@isa.op("testp.op.f32 p, a", op=(".finite", ".infinite", ".number", ".notanumber", ".normal", ".subnormal"), writes=("p",),
-        types={"p": "pred", "a": "f32"}, cost=Cost.INT, ref="floating-point-instructions-testp",
-        vectors=[vec(".finite.f32", 0x7F80_0000, d=0, why="Inf is not finite"), vec(".subnormal.f32", 1, d=1, why="subnormal")])
+@isa.op("testp.op.f32 p, a", op=(".finite", ".infinite", ".number", ".notanumber", ".normal", ".subnormal"),
+        writes=("p",), types={"p": "pred", "a": "f32"}, cost=Cost.INT, ref="floating-point-instructions-testp",
+        vectors=[vec(".finite.f32", 0x7F80_0000, d=0, why="Inf is not finite"),
+                 vec(".subnormal.f32", 1, d=1, why="subnormal")])
 def testp(k: Kit, op: str) -> Any:
     """p = a is of the named class; a zero is normal"""
     return class_test(k, "f32", op)

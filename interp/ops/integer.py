@@ -1,7 +1,7 @@
 """Integer arithmetic (PTX ISA, 'Integer Arithmetic Instructions').
 
-Values wrap modulo 2**n. Division by zero is unspecified by PTX; an H200 returns all ones, for the remainder too, and so do
-these entries.
+Values wrap modulo 2**n. Division by zero is unspecified by PTX; an H200 returns all ones, for the remainder too, and so
+do these entries.
 """
 
 from __future__ import annotations
@@ -226,14 +226,16 @@ def _extreme(k: Kit, type: str, largest: bool) -> Any:
 
 
 @isa.op("min.type d, a, b", type=WORDS, cost=Cost.INT, ref="integer-arithmetic-instructions-min",
-        vectors=[vec(".s32", 1, 0xFFFF_FFFF, d=0xFFFF_FFFF, why="signed"), vec(".u32", 1, 0xFFFF_FFFF, d=1, why="unsigned")])
+        vectors=[vec(".s32", 1, 0xFFFF_FFFF, d=0xFFFF_FFFF, why="signed"),
+                 vec(".u32", 1, 0xFFFF_FFFF, d=1, why="unsigned")])
 def min_(k: Kit, type: str) -> Any:
     """d = the smaller of a and b"""
     return _extreme(k, type, False)
 
 
 @isa.op("max.type d, a, b", type=WORDS, cost=Cost.INT, ref="integer-arithmetic-instructions-max",
-        vectors=[vec(".s32", 1, 0xFFFF_FFFF, d=1, why="signed"), vec(".u32", 1, 0xFFFF_FFFF, d=0xFFFF_FFFF, why="unsigned")])
+        vectors=[vec(".s32", 1, 0xFFFF_FFFF, d=1, why="signed"),
+                 vec(".u32", 1, 0xFFFF_FFFF, d=0xFFFF_FFFF, why="unsigned")])
 def max_(k: Kit, type: str) -> Any:
     """d = the larger of a and b"""
     return _extreme(k, type, True)
@@ -264,7 +266,8 @@ def clz(k: Kit, type: str) -> Any:
                  vec(".u32", 0, d=0xFFFF_FFFF, why="all ones when there is none"),
                  vec(".s32", 0xFFFF_FEFF, d=8, why="a negative number's leading zero")])
 def bfind(k: Kit, shiftamt: bool, type: str) -> Any:
-    """d = position of the most significant bit that is not the sign; with .shiftamt the shift that moves it to the top"""
+    """d = position of the most significant bit that is not the sign; with .shiftamt the shift that moves it to the
+    top"""
     n = width(type)
     count, narrow, sub_, select = k.clz(n), k.trunc(n, 32), k.sub(32), k.select(32)
     none, top, all_ones, eq = k.const(32, n), k.const(32, n - 1), k.const(32, -1), k.eq(32)
@@ -287,8 +290,8 @@ def brev(k: Kit, type: str) -> Any:
 
 
 def _bit_count(k: Kit, n: int) -> Any:
-    """A position or length of `bfe` and `bfi`: the machine has 32-bit forms, which read a byte; the code that ptxas makes for 64 bits
-    shifts by the whole word (H200)."""
+    """A position or length of `bfe` and `bfi`: the machine has 32-bit forms, which read a byte; the code that ptxas
+    makes for 64 bits shifts by the whole word (H200)."""
     widen, byte, and_ = k.zext(32, n), k.const(32, 0xFF), k.and_(32)
     return (lambda w: and_(w, byte)) if n == 32 else widen
 
@@ -299,7 +302,8 @@ def _bit_count(k: Kit, n: int) -> Any:
         vectors=[vec(".u32", 0xABCD, 4, 8, d=0xBC, why="8 bits from bit 4"),
                  vec(".s32", 0xABCD, 8, 8, d=0xFFFF_FFAB, why="sign-extended"),
                  vec(".u32", 5, 0, 0, d=0, why="no bits"),
-                 vec(".u32", 6, 0x101, 0x102, d=3, why="the low bytes count"), vec(".u64", 6, 0x101, 2, d=0, why="not at 64 bits", seen="sm_90")])
+                 vec(".u32", 6, 0x101, 0x102, d=3, why="the low bytes count"),
+                 vec(".u64", 6, 0x101, 2, d=0, why="not at 64 bits", seen="sm_90")])
 def bfe(k: Kit, type: str) -> Any:
     """d = c bits of a from bit b, zero- or sign-extended; at 32 bits only the low 8 bits of b and c count"""
     n = width(type)
@@ -325,7 +329,8 @@ def bfe(k: Kit, type: str) -> Any:
 @isa.op("bfi.type f, a, b, c, e", type=(".b32", ".b64"), writes=("f",),
         types={"f": "type", "a": "type", "b": "type", "c": "u32", "e": "u32"}, cost=Cost.INT,
         ref="integer-arithmetic-instructions-bfi",
-        vectors=[vec(".b32", 0xF, 0, 4, 4, d=0xF0, why="4 bits at bit 4"), vec(".b32", 1, 7, 40, 4, d=7, why="past the top")])
+        vectors=[vec(".b32", 0xF, 0, 4, 4, d=0xF0, why="4 bits at bit 4"),
+                 vec(".b32", 1, 7, 40, 4, d=7, why="past the top")])
 def bfi(k: Kit, type: str) -> Any:
     """f = b with e bits from bit c replaced by the low bits of a; at 32 bits only the low 8 bits of c and e count"""
     n = width(type)
@@ -343,12 +348,12 @@ def bfi(k: Kit, type: str) -> Any:
 
 @isa.op("szext.mode.type d, a, b", mode=(".clamp", ".wrap"), type=WORD32, types={"d": "type", "a": "type", "b": "u32"},
         cost=Cost.INT, ref="integer-arithmetic-instructions-szext", since=((7, 6), 70),
-        vectors=[vec(".wrap.s32", 0xF8, 8, d=0xFFFF_FFF8, why="sign-extends 8 bits"), vec(".clamp.u32", 5, 40, d=5, why="clamps")])
+        vectors=[vec(".wrap.s32", 0xF8, 8, d=0xFFFF_FFF8, why="sign-extends 8 bits"),
+                 vec(".clamp.u32", 5, 40, d=5, why="clamps")])
 def szext(k: Kit, mode: str, type: str) -> Any:
     """d = the low b bits of a, sign- or zero-extended (b modulo 32, or clamped to 32)"""
-    shl, shr, sub_, and_, select, lt, eq = k.shl(32), k.shr_s(32), k.sub(32), k.and_(32), k.select(32), k.lt_u(32), k.eq(32)
-    if not is_signed(type):
-        shr = k.shr_u(32)
+    shl, shr = k.shl(32), k.shr_s(32) if is_signed(type) else k.shr_u(32)
+    sub_, and_, select, lt, eq = k.sub(32), k.and_(32), k.select(32), k.lt_u(32), k.eq(32)
     size, zero = k.const(32, 32), k.const(32, 0)
 
     def extend(a: Any, b: Any) -> Any:
@@ -379,7 +384,9 @@ def bmsk(k: Kit, mode: str) -> Any:
         ref="integer-arithmetic-instructions-fns", since=((6, 0), 30),
         vectors=[vec(".b32", 0b1011_0000, 0, 3, d=7, why="the third one from bit 0 up"),
                  vec(".b32", 0b1011_0000, 7, 0xFFFF_FFFE, d=5, why="the second one from bit 7 down"),
-                 vec(".b32", 1, 0, 0, d=0, why="0: whether the base is set"), vec(".b32", 1, 0, 2, d=0xFFFF_FFFF, why="none")])
+                 vec(".b32", 1, 0, 0, d=0, why="0: whether the base is set"),
+                 vec(".b32", 1, 0, 2, d=0xFFFF_FFFF, why="none")])
 def fns(k: Kit) -> Any:
-    """d = position of the |c|-th set bit of a from bit b on, upwards for positive c, downwards for negative; all ones if there is none"""
+    """d = position of the |c|-th set bit of a from bit b on, upwards for positive c, downwards for negative; all ones
+    if there is none"""
     return k.lane("find_nth_set")

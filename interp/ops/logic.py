@@ -83,7 +83,8 @@ def _amount(k: Kit, n: int) -> Any:
 
 @isa.op("shl.type d, a, b", type=(".b16", ".b32", ".b64"), types=_shift_types, cost=Cost.INT,
         ref="logic-and-shift-instructions-shl",
-        vectors=[vec(".b32", 1, 31, d=0x8000_0000, why="shifts"), vec(".b32", 1, 32, d=0, why="amounts above the width clamp")])
+        vectors=[vec(".b32", 1, 31, d=0x8000_0000, why="shifts"),
+                 vec(".b32", 1, 32, d=0, why="amounts above the width clamp")])
 def shl(k: Kit, type: str) -> Any:
     """d = a << b, amounts above the width clamp to it"""
     n = width(type)
@@ -93,7 +94,8 @@ def shl(k: Kit, type: str) -> Any:
 
 @isa.op("shr.type d, a, b", type=(".b16", ".b32", ".b64", ".u16", ".u32", ".u64", ".s16", ".s32", ".s64"),
         types=_shift_types, cost=Cost.INT, ref="logic-and-shift-instructions-shr",
-        vectors=[vec(".s32", 0x8000_0000, 40, d=0xFFFF_FFFF, why="signed, clamps"), vec(".u32", 0x8000_0000, 31, d=1, why="zero fill")])
+        vectors=[vec(".s32", 0x8000_0000, 40, d=0xFFFF_FFFF, why="signed, clamps"),
+                 vec(".u32", 0x8000_0000, 31, d=1, why="zero fill")])
 def shr(k: Kit, type: str) -> Any:
     """d = a >> b, sign fill for signed types, amounts above the width clamp to it"""
     n = width(type)

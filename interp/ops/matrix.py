@@ -1,7 +1,7 @@
 """Matrix instructions of a warp (PTX ISA, 'Warp-Level Matrix Instructions': mma, ldmatrix, movmatrix).
 
-The arithmetic of `mma` is the *device's*, bit for bit (`interp.tensorcore`): the same code gives different bits on an A100 and an
-H100. All live lanes take part; the engine waits for them.
+The arithmetic of `mma` is the *device's*, bit for bit (`interp.tensorcore`): the same code gives different bits on an
+A100 and an H100. All live lanes take part; the engine waits for them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ def _legal_float(shape: str, dtype: str, atype: str, btype: str, ctype: str, **_
 
 @isa.op("mma.sync.aligned.shape.row.col{.kind}.dtype.atype.btype.ctype {d}, {a}, {b}, {c}",
         shape=(".m16n8k4", ".m16n8k8", ".m16n8k16", ".m16n8k32"), kind=(".kind::f8f6f4",), dtype=(".f32", ".f16"),
-        atype=(".f16", ".bf16", ".tf32", ".e4m3", ".e5m2"), btype=(".f16", ".bf16", ".tf32", ".e4m3", ".e5m2"), ctype=(".f32", ".f16"),
-        types=_float_types, constraint=_legal_float, effect=Effect.WARP, varies=Varies.ALWAYS, cost=Cost.TENSOR, since=((6, 5), 75), ref=_REF)
+        atype=(".f16", ".bf16", ".tf32", ".e4m3", ".e5m2"), btype=(".f16", ".bf16", ".tf32", ".e4m3", ".e5m2"),
+        ctype=(".f32", ".f16"),
+        types=_float_types, constraint=_legal_float, effect=Effect.WARP, varies=Varies.ALWAYS, cost=Cost.TENSOR,
+        since=((6, 5), 75), ref=_REF)
 def mma(k: Kit, shape: str, dtype: str, atype: str, btype: str, **_: Any) -> Any:
     """d = a * b + c, block by block, each block aligned, cut, added exactly and rounded once"""
     how = plan(k.device, shape, atype, btype, dtype)
@@ -52,9 +54,10 @@ def _int_types(shape: str, **_: Any) -> dict[str, tuple[str, int]]:
     return {"d": ("s32", 4), "a": ("b32", 2 * groups), "b": ("b32", groups), "c": ("s32", 4)}
 
 
-@isa.op("mma.sync.aligned.shape.row.col{.satfinite}.s32.atype.btype.s32 {d}, {a}, {b}, {c}", shape=(".m16n8k16", ".m16n8k32"),
-        atype=(".s8", ".u8"), btype=(".s8", ".u8"), types=_int_types, effect=Effect.WARP, varies=Varies.ALWAYS, cost=Cost.TENSOR,
-        since=((7, 0), 80), ref=_REF)
+@isa.op("mma.sync.aligned.shape.row.col{.satfinite}.s32.atype.btype.s32 {d}, {a}, {b}, {c}",
+        shape=(".m16n8k16", ".m16n8k32"),
+        atype=(".s8", ".u8"), btype=(".s8", ".u8"), types=_int_types, effect=Effect.WARP, varies=Varies.ALWAYS,
+        cost=Cost.TENSOR, since=((7, 0), 80), ref=_REF)
 def mma_int(k: Kit, shape: str, satfinite: bool, atype: str, btype: str) -> Any:
     """d = a * b + c, exact, wrapping or clamped"""
     how = plan(k.device, shape, atype, btype, "s32", satfinite=satfinite)
@@ -70,8 +73,8 @@ def _f64_types(shape: str, **_: Any) -> dict[str, tuple[str, int]]:
 
 
 @isa.op("mma.sync.aligned.shape.row.col{.rnd}.f64.f64.f64.f64 {d}, {a}, {b}, {c}", rnd=(".rn",),
-        shape=(".m8n8k4", ".m16n8k4", ".m16n8k8", ".m16n8k16"), types=_f64_types, effect=Effect.WARP, varies=Varies.ALWAYS,
-        cost=Cost.TENSOR, since=((7, 0), 80), ref=_REF)
+        shape=(".m8n8k4", ".m16n8k4", ".m16n8k8", ".m16n8k16"), types=_f64_types, effect=Effect.WARP,
+        varies=Varies.ALWAYS, cost=Cost.TENSOR, since=((7, 0), 80), ref=_REF)
 def mma_f64(k: Kit, shape: str, rnd: str | None) -> Any:
     """d = a * b + c as a chain of fused multiply-adds, ascending k"""
     how = plan(k.device, shape, "f64", "f64", "f64")
@@ -105,8 +108,8 @@ def stmatrix(k: Kit, num: str, trans: bool, ss: str | None) -> Any:
     return run
 
 
-@isa.op("movmatrix.sync.aligned.m8n8.trans.b16 d, a", types={"d": "b32", "a": "b32"}, effect=Effect.WARP, varies=Varies.ALWAYS,
-        cost=Cost.INT, since=((7, 8), 75), ref="warp-level-matrix-instructions-movmatrix")
+@isa.op("movmatrix.sync.aligned.m8n8.trans.b16 d, a", types={"d": "b32", "a": "b32"}, effect=Effect.WARP,
+        varies=Varies.ALWAYS, cost=Cost.INT, since=((7, 8), 75), ref="warp-level-matrix-instructions-movmatrix")
 def movmatrix(k: Kit) -> Any:
     """d = the transpose of an 8x8 matrix held across the warp"""
     move = k.warp("warp_movmatrix", (32,))

@@ -1,7 +1,7 @@
 """mbarrier objects (PTX ISA, 'Parallel Synchronization and Communication Instructions: mbarrier').
 
-A wait that fails gives up the warp's turn (`interp.runtime.waiting`). Scopes and memory orders change nothing here, as for atomics.
-Only a CTA's own shared memory has barriers: clusters have one CTA.
+A wait that fails gives up the warp's turn (`interp.runtime.waiting`). Scopes and memory orders change nothing here, as
+for atomics. Only a CTA's own shared memory has barriers: clusters have one CTA.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ptx.isa import Cost, Effect, Varies
 _REF = "parallel-synchronization-and-communication-instructions-mbarrier"
 _SPACES = (".shared", ".shared::cta")
 _WIDER = (*_SPACES, ".shared::cluster")
-_SEMANTICS = {"sem": (".release", ".relaxed", ".acquire"), "scope": (".cta", ".cluster"), "ss": _WIDER}
+_SEMANTICS: dict[str, Any] = {"sem": (".release", ".relaxed", ".acquire"), "scope": (".cta", ".cluster"), "ss": _WIDER}
 _BASE: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.SYNC, "since": ((7, 0), 80)}
 
 
@@ -49,8 +49,8 @@ def inval(k: Kit, ss: str | None) -> Any:
 _ARRIVE_TYPES = {"d": "b64", "count": "u32"}
 
 
-@isa.op("mbarrier.arrive{.sem}{.scope}{.ss}.b64 d, [a]{, count}", types=_ARRIVE_TYPES, varies=Varies.ALWAYS, ref=_REF + "-arrive",
-        **_SEMANTICS, **_BASE)
+@isa.op("mbarrier.arrive{.sem}{.scope}{.ss}.b64 d, [a]{, count}", types=_ARRIVE_TYPES, varies=Varies.ALWAYS,
+        ref=_REF + "-arrive", **_SEMANTICS, **_BASE)
 def arrive(k: Kit, ss: str | None, **_: Any) -> Any:
     """arrive once, or `count` times; d = the state before"""
     come, one = k.warp("mbarrier_arrive", (64,), _space(ss), 0), k.const(32, 1)
@@ -73,16 +73,16 @@ def arrive_drop(k: Kit, ss: str | None, **_: Any) -> Any:
     return lambda a, count=one: come(a, count)[0]
 
 
-@isa.op("mbarrier.arrive.expect_tx{.sem}{.scope}{.ss}.b64 d, [a], bytes", types={"d": "b64", "bytes": "u32"}, varies=Varies.ALWAYS,
-        ref=_REF + "-arrive", **_SEMANTICS, **_BASE)
+@isa.op("mbarrier.arrive.expect_tx{.sem}{.scope}{.ss}.b64 d, [a], bytes", types={"d": "b64", "bytes": "u32"},
+        varies=Varies.ALWAYS, ref=_REF + "-arrive", **_SEMANTICS, **_BASE)
 def arrive_expect(k: Kit, ss: str | None, **_: Any) -> Any:
     """expect `bytes` more in this phase, then arrive; d = the state before"""
     come = k.warp("mbarrier_arrive_expect", (64,), _space(ss), 0)
     return lambda a, bytes: come(a, bytes)[0]
 
 
-@isa.op("mbarrier.expect_tx{.sem}{.scope}{.ss}.b64 [a], bytes", types={"bytes": "u32"}, writes=(), ref=_REF + "-expect-tx",
-        **_SEMANTICS, **_BASE)
+@isa.op("mbarrier.expect_tx{.sem}{.scope}{.ss}.b64 [a], bytes", types={"bytes": "u32"}, writes=(),
+        ref=_REF + "-expect-tx", **_SEMANTICS, **_BASE)
 def expect_tx(k: Kit, ss: str | None, **_: Any) -> Any:
     """expect `bytes` more in this phase"""
     expect = k.warp("mbarrier_transact", (), _space(ss), 0)
@@ -93,8 +93,8 @@ def expect_tx(k: Kit, ss: str | None, **_: Any) -> Any:
     return run
 
 
-@isa.op("mbarrier.complete_tx{.sem}{.scope}{.ss}.b64 [a], bytes", types={"bytes": "u32"}, writes=(), ref=_REF + "-complete-tx",
-        **_SEMANTICS, **_BASE)
+@isa.op("mbarrier.complete_tx{.sem}{.scope}{.ss}.b64 [a], bytes", types={"bytes": "u32"}, writes=(),
+        ref=_REF + "-complete-tx", **_SEMANTICS, **_BASE)
 def complete_tx(k: Kit, ss: str | None, **_: Any) -> Any:
     """`bytes` of this phase have come"""
     complete = k.warp("mbarrier_transact", (), _space(ss), 1)
@@ -106,7 +106,8 @@ def complete_tx(k: Kit, ss: str | None, **_: Any) -> Any:
 
 
 @isa.op("mbarrier.how{.sem}{.scope}{.ss}.b64 p, [a], state{, hint}", how=(".test_wait", ".try_wait"),
-        types={"p": "pred", "state": "b64", "hint": "u32"}, writes=("p",), ref=_REF + "-test-wait-try-wait", **_SEMANTICS, **_BASE)
+        types={"p": "pred", "state": "b64", "hint": "u32"}, writes=("p",), ref=_REF + "-test-wait-try-wait",
+        **_SEMANTICS, **_BASE)
 def wait_state(k: Kit, how: str, ss: str | None, **_: Any) -> Any:
     """p = the phase in which `state` was taken is over"""
     ask = k.warp("mbarrier_wait", (1,), _space(ss), 0)
@@ -114,7 +115,8 @@ def wait_state(k: Kit, how: str, ss: str | None, **_: Any) -> Any:
 
 
 @isa.op("mbarrier.how.parity{.sem}{.scope}{.ss}.b64 p, [a], parity{, hint}", how=(".test_wait", ".try_wait"),
-        types={"p": "pred", "parity": "u32", "hint": "u32"}, writes=("p",), ref=_REF + "-test-wait-try-wait", **_SEMANTICS, **_BASE)
+        types={"p": "pred", "parity": "u32", "hint": "u32"}, writes=("p",), ref=_REF + "-test-wait-try-wait",
+        **_SEMANTICS, **_BASE)
 def wait_parity(k: Kit, how: str, ss: str | None, **_: Any) -> Any:
     """p = the phase of that parity is over"""
     ask = k.warp("mbarrier_wait", (1,), _space(ss), 1)
@@ -128,7 +130,8 @@ def pending_count(k: Kit) -> Any:
     return lambda state: read(state)[0]
 
 
-@isa.op("cp.async.mbarrier.arrive{.noinc}{.ss}.b64 [a]", ss=_SPACES, writes=(), ref=_REF + "-cp-async-mbarrier-arrive", **_BASE)
+@isa.op("cp.async.mbarrier.arrive{.noinc}{.ss}.b64 [a]", ss=_SPACES, writes=(), ref=_REF + "-cp-async-mbarrier-arrive",
+        **_BASE)
 def copy_arrive(k: Kit, noinc: bool, ss: str | None) -> Any:
     """arrive when this thread's earlier cp.async are complete (without .noinc the phase waits for one more)"""
     queue = k.warp("async_copy_arrive", (), _space(ss), int(noinc))

@@ -1,8 +1,9 @@
-"""Loads, stores, atomics and fences (PTX ISA, 'Data Movement' ld, st, prefetch; 'Parallel Synchronization' atom, red, fence).
+"""Loads, stores, atomics and fences (PTX ISA, 'Data Movement' ld, st, prefetch; 'Parallel Synchronization' atom, red,
+fence).
 
 Cache operators, eviction priorities, prefetch sizes and cache hints do not change values and are accepted wherever the
-manual allows them. Memory orders do not change values either, since one warp runs at a time and every access takes effect
-at once; they are accepted and kept in the opcode for the checkers.
+manual allows them. Memory orders do not change values either, since one warp runs at a time and every access takes
+effect at once; they are accepted and kept in the opcode for the checkers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _CACHING: dict[str, tuple[str, ...]] = {
     "prefetch": tuple(f".L2::{n}B" for n in (64, 128, 256)),
 }
 _TAIL = "{.cop}{.l1}{.l2}{.hint}{.prefetch}{.vec}.type"
-_LD = {"order": (".weak", ".volatile", *_SCOPED), "ss": SPACES, **_CACHING, "nc": (".nc",), "vec": (".v2", ".v4", ".v8"), "type": TYPES}
+_LD: dict[str, Any] = {
+    "order": (".weak", ".volatile", *_SCOPED), "ss": SPACES, **_CACHING, "nc": (".nc",),
+    "vec": (".v2", ".v4", ".v8"), "type": TYPES,
+}  # fmt: skip
 
 
 def space_name(ss: str | None) -> str:
@@ -40,8 +44,8 @@ def _length(vec: str | None) -> int:
 
 
 @isa.op(f"ld{{.order}}{{.ss}}{_TAIL.replace('{.l1}', '{.nc}{.l1}')} {{d}}, [a]{{, policy}}", **_LD,
-        types=lambda vec, type, **_: {"d": (type, _length(vec)), "policy": "b64"}, effect=Effect.LOAD, cost=Cost.LOAD_STORE,
-        ref="data-movement-and-conversion-instructions-ld")
+        types=lambda vec, type, **_: {"d": (type, _length(vec)), "policy": "b64"}, effect=Effect.LOAD,
+        cost=Cost.LOAD_STORE, ref="data-movement-and-conversion-instructions-ld")
 def ld(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:
     """d = memory at a; a vector is one access"""
     load, count = k.load(space_name(ss), width(type), max(_length(vec), 1)), _length(vec)
@@ -49,15 +53,16 @@ def ld(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:
 
 
 @isa.op(f"st{{.order}}{{.ss}}{_TAIL} [a], {{b}}{{, policy}}", **{k: v for k, v in _LD.items() if k != "nc"},
-        types=lambda vec, type, **_: {"b": (type, _length(vec)), "policy": "b64"}, effect=Effect.STORE, cost=Cost.LOAD_STORE,
-        ref="data-movement-and-conversion-instructions-st", writes=())
+        types=lambda vec, type, **_: {"b": (type, _length(vec)), "policy": "b64"}, effect=Effect.STORE,
+        cost=Cost.LOAD_STORE, ref="data-movement-and-conversion-instructions-st", writes=())
 def st(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:
     """memory at a = b; a vector is one access"""
     store, count = k.store(space_name(ss), width(type), max(_length(vec), 1)), _length(vec)
     return (lambda a, b, *policy: store(a, *b)) if count else (lambda a, b, *policy: store(a, b))
 
 
-@isa.op("prefetch{.ss}.level [a]", ss=(".global", ".local"), level=(".L1", ".L2", ".L2::evict_last", ".L2::evict_normal"), writes=(),
+@isa.op("prefetch{.ss}.level [a]", ss=(".global", ".local"),
+        level=(".L1", ".L2", ".L2::evict_last", ".L2::evict_normal"), writes=(),
         cost=Cost.LOAD_STORE, ref="data-movement-and-conversion-instructions-prefetch-prefetchu")
 def prefetch(k: Kit, ss: str | None, level: str) -> Any:
     """a hint: nothing happens, and hardware ignores a bad address"""
@@ -65,10 +70,11 @@ def prefetch(k: Kit, ss: str | None, level: str) -> Any:
 
 
 _ATOM_OPS = (".and", ".or", ".xor", ".exch", ".add", ".inc", ".dec", ".min", ".max")
-_ATOM: dict[str, tuple[str, ...]] = {
-    "sem": (".relaxed", ".acquire", ".release", ".acq_rel"), "scope": SCOPES, "ss": (".global", ".shared", ".shared::cta"),
-    "hint": (".L2::cache_hint",), "noftz": (".noftz",),
-    "type": (".b16", ".b32", ".b64", ".u32", ".u64", ".s32", ".s64", ".f16", ".f16x2", ".bf16", ".bf16x2", ".f32", ".f64"),
+_ATOM: dict[str, Any] = {
+    "sem": (".relaxed", ".acquire", ".release", ".acq_rel"), "scope": SCOPES,
+    "ss": (".global", ".shared", ".shared::cta"), "hint": (".L2::cache_hint",), "noftz": (".noftz",),
+    "type": (".b16", ".b32", ".b64", ".u32", ".u64", ".s32", ".s64", ".f16", ".f16x2", ".bf16", ".bf16x2", ".f32",
+             ".f64"),
 }
 
 
@@ -105,7 +111,8 @@ def atom_cas(k: Kit, ss: str | None, type: str, **_: Any) -> Any:
     return lambda a, b, c, *policy: update(a, b, c)
 
 
-@isa.op("red{.sem,.scope,.ss}.op{.noftz}{.hint}.type [a], b{, policy}", **_ATOM, op=tuple(o for o in _ATOM_OPS if o != ".exch"),
+@isa.op("red{.sem,.scope,.ss}.op{.noftz}{.hint}.type [a], b{, policy}", **_ATOM,
+        op=tuple(o for o in _ATOM_OPS if o != ".exch"),
         types={"policy": "b64"}, constraint=_legal_atom, effect=Effect.ATOMIC, cost=Cost.ATOMIC, writes=(),
         ref="parallel-synchronization-and-communication-instructions-red")
 def red(k: Kit, ss: str | None, op: str, type: str, **_: Any) -> Any:
@@ -125,8 +132,8 @@ def membar(k: Kit, level: str) -> Any:
     return lambda: None
 
 
-@isa.op("fence{.sem}.scope", sem=(".sc", ".acq_rel", ".acquire", ".release"), scope=SCOPES, effect=Effect.FENCE, cost=Cost.SYNC,
-        ref="parallel-synchronization-and-communication-instructions-membar-fence", since=((6, 0), 70))
+@isa.op("fence{.sem}.scope", sem=(".sc", ".acq_rel", ".acquire", ".release"), scope=SCOPES, effect=Effect.FENCE,
+        cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-membar-fence", since=((6, 0), 70))
 def fence(k: Kit, sem: str | None, scope: str) -> Any:
     """orders memory; every access has already taken effect"""
     return lambda: None
@@ -135,15 +142,16 @@ def fence(k: Kit, sem: str | None, scope: str) -> Any:
 _PROXIES = ("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster")
 
 
-@isa.op("fence.proxy.kind", kind=tuple("." + p for p in _PROXIES), effect=Effect.FENCE, cost=Cost.SYNC, since=((7, 5), 70),
-        ref="parallel-synchronization-and-communication-instructions-membar-fence")
+@isa.op("fence.proxy.kind", kind=tuple("." + p for p in _PROXIES), effect=Effect.FENCE, cost=Cost.SYNC,
+        since=((7, 5), 70), ref="parallel-synchronization-and-communication-instructions-membar-fence")
 def fence_proxy(k: Kit, kind: str) -> Any:
     """orders memory between proxies; every access has already taken effect, or waits in a queue of its own"""
     return lambda: None
 
 
 @isa.op("fence.proxy.tensormap::generic.acquire.scope [a], #n", scope=SCOPES, effect=Effect.FENCE,
-        cost=Cost.SYNC, since=((8, 3), 90), writes=(), ref="parallel-synchronization-and-communication-instructions-membar-fence")
+        cost=Cost.SYNC, since=((8, 3), 90), writes=(),
+        ref="parallel-synchronization-and-communication-instructions-membar-fence")
 def fence_tensor_map(k: Kit, scope: str, n: int) -> Any:
     """orders a tensor map's bytes before copies that use it"""
     return lambda *_: None
@@ -156,8 +164,8 @@ def fence_mbarrier_init(k: Kit) -> Any:
     return lambda: None
 
 
-@isa.op("griddepcontrol.action", action=(".launch_dependents", ".wait"), effect=Effect.FENCE, cost=Cost.SYNC, since=((7, 8), 90),
-        ref="parallel-synchronization-and-communication-instructions-griddepcontrol")
+@isa.op("griddepcontrol.action", action=(".launch_dependents", ".wait"), effect=Effect.FENCE, cost=Cost.SYNC,
+        since=((7, 8), 90), ref="parallel-synchronization-and-communication-instructions-griddepcontrol")
 def griddepcontrol(k: Kit, action: str) -> Any:
     """orders dependent grids: earlier launches have always ended"""
     return lambda: None

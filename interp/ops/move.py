@@ -10,8 +10,8 @@ from interp.runtime.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ptx.isa import Cost, vec
 from ptx.types import width
 
-MOVABLE = (".pred", ".b16", ".b32", ".b64", ".u16", ".u32", ".u64", ".s16", ".s32", ".s64", ".f16", ".bf16", ".f16x2", ".bf16x2",
-           ".f32", ".f64")
+MOVABLE = (".pred", ".b16", ".b32", ".b64", ".u16", ".u32", ".u64", ".s16", ".s32", ".s64", ".f16", ".bf16", ".f16x2",
+           ".bf16x2", ".f32", ".f64")
 WINDOW = 1 << 32
 
 
@@ -105,15 +105,15 @@ def prmt(k: Kit, mode: str | None) -> Any:
 
 
 def _window(space: str | None) -> int:
-    return {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW, "local": LOCAL_WINDOW,
-            "param": PARAM_WINDOW}.get(space or "", 0)
+    return {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
+            "local": LOCAL_WINDOW, "param": PARAM_WINDOW}.get(space or "", 0)
 
 
 _SPACES = (".global", ".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param")
 
 
-@isa.op("cvta{.to}.space.size d, a", space=_SPACES, size=(".u32", ".u64"), types=dict.fromkeys("da", "size"), cost=Cost.INT,
-        ref="data-movement-and-conversion-instructions-cvta", since=((2, 0), 20))
+@isa.op("cvta{.to}.space.size d, a", space=_SPACES, size=(".u32", ".u64"), types=dict.fromkeys("da", "size"),
+        cost=Cost.INT, ref="data-movement-and-conversion-instructions-cvta", since=((2, 0), 20))
 def cvta(k: Kit, to: bool, space: str, size: str) -> Any:
     """d = the generic address of a in a state space, or with .to the other way round"""
     n, base = width(size), _window(space)

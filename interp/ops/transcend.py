@@ -1,7 +1,8 @@
-"""Approximate functions of the special-function unit (PTX ISA: rcp, rsqrt, sqrt, ex2, lg2, sin, cos, tanh, div `.approx`).
+"""Approximate functions of the special-function unit (PTX ISA: rcp, rsqrt, sqrt, ex2, lg2, sin, cos, tanh, div
+`.approx`).
 
-Bit for bit what an H200 returns, on all inputs (`interp.special`: provenance and evidence). A `.ftz` form is the bare machine
-instruction; the others have the fix-up code that the assembler puts round it.
+Bit for bit what an H200 returns, on all inputs (`interp.special`: provenance and evidence). A `.ftz` form is the bare
+machine instruction; the others have the fix-up code that the assembler puts round it.
 """
 
 from __future__ import annotations
@@ -24,15 +25,19 @@ def _unary(name: str, vectors: list[Any]) -> None:
         return k.lane(f"{name}_unit_f32" if ftz else f"{name}_approx_f32")
 
 
-_unary("rcp", [vec(".approx.f32", ONE, d=ONE, why="1/1", seen="sm_90"), vec(".approx.ftz.f32", 1, d=INF, why="reads a subnormal as zero")])
+_unary("rcp",
+       [vec(".approx.f32", ONE, d=ONE, why="1/1", seen="sm_90"),
+        vec(".approx.ftz.f32", 1, d=INF, why="reads a subnormal as zero")])
 _unary("rsqrt", [vec(".approx.f32", 0x4080_0000, d=0x3F00_0000, why="powers of four are exact", seen="sm_90")])
-_unary("sqrt", [vec(".approx.f32", 0x8000_0000, d=0x8000_0000, why="-0"), vec(".approx.f32", 0xBF80_0000, d=NAN, why="of -1")])
+_unary("sqrt",
+       [vec(".approx.f32", 0x8000_0000, d=0x8000_0000, why="-0"), vec(".approx.f32", 0xBF80_0000, d=NAN, why="of -1")])
 _unary("ex2", [vec(".approx.f32", 0, d=ONE, why="2^0"), vec(".approx.f32", 0xFF80_0000, d=0, why="2^-Inf")])
 _unary("lg2", [vec(".approx.f32", ONE, d=0, why="log 1"), vec(".approx.f32", 0, d=0xFF80_0000, why="log 0")])
 
 
 @isa.op("sin.approx{.ftz}.f32 d, a", types=_F32, cost=Cost.SFU, ref="floating-point-instructions-sin",
-        vectors=[vec(".approx.f32", 0x8000_0000, d=0x8000_0000, why="-0"), vec(".approx.f32", INF, d=NAN, why="of Inf")])
+        vectors=[vec(".approx.f32", 0x8000_0000, d=0x8000_0000, why="-0"),
+                 vec(".approx.f32", INF, d=NAN, why="of Inf")])
 def sin(k: Kit, ftz: bool) -> Any:
     """d = sine of a radians; both forms are the same code"""
     return k.lane("sin_approx_f32")
@@ -90,7 +95,8 @@ def _halves(k: Kit, name: str, type: str) -> Any:
     return lambda a: or_(up(one(low(a))), shl(up(one(low(shr(a, c16)))), c16))
 
 
-@isa.op("ex2.approx.type d, a", type=(".f16", ".f16x2"), cost=Cost.SFU, ref="half-precision-floating-point-instructions-ex2",
+@isa.op("ex2.approx.type d, a", type=(".f16", ".f16x2"), cost=Cost.SFU,
+        ref="half-precision-floating-point-instructions-ex2",
         since=((7, 0), 75), vectors=[vec(".approx.f16", 0, d=0x3C00, why="2^0")])
 def ex2_f16(k: Kit, type: str) -> Any:
     """d = 2^a"""
@@ -117,7 +123,8 @@ def _seed(k: Kit, name: str) -> Any:
     return lambda a: shl(up(one(high(shr(a, c32)))), c32)
 
 
-@isa.op("rcp.approx.ftz.f64 d, a", types={"d": "f64", "a": "f64"}, cost=Cost.SFU, ref="floating-point-instructions-rcp-approx-ftz-f64",
+@isa.op("rcp.approx.ftz.f64 d, a", types={"d": "f64", "a": "f64"}, cost=Cost.SFU,
+        ref="floating-point-instructions-rcp-approx-ftz-f64",
         vectors=[vec(".approx.ftz.f64", 0x3FF0_0000_0000_0000, d=0x3FF0_0000_0000_0000, why="1/1")])
 def rcp_f64(k: Kit) -> Any:
     """d = a gross approximation of 1/a from its upper word"""

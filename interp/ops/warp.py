@@ -24,16 +24,18 @@ def shfl(k: Kit, mode: str) -> Any:
     return lambda a, b, c, members: exchange(a, b, c, members)
 
 
-@isa.op("vote.sync.ballot.b32 d, a, members", types={"d": "b32", "a": "pred", "members": "u32"}, effect=Effect.WARP, cost=Cost.INT,
-        ref="parallel-synchronization-and-communication-instructions-vote-sync", since=((6, 0), 30))
+@isa.op("vote.sync.ballot.b32 d, a, members", types={"d": "b32", "a": "pred", "members": "u32"}, effect=Effect.WARP,
+        cost=Cost.INT, ref="parallel-synchronization-and-communication-instructions-vote-sync", since=((6, 0), 30))
 def vote_ballot(k: Kit) -> Any:
     """d = one bit a lane: its predicate"""
     ballot = k.warp("warp_vote", (32,), VOTE_MODES["ballot"])
     return lambda a, members: ballot(a, members)[0]
 
 
-@isa.op("vote.sync.mode.pred d, a, members", mode=(".all", ".any", ".uni"), types={"d": "pred", "a": "pred", "members": "u32"},
-        effect=Effect.WARP, cost=Cost.INT, ref="parallel-synchronization-and-communication-instructions-vote-sync", since=((6, 0), 30))
+@isa.op("vote.sync.mode.pred d, a, members", mode=(".all", ".any", ".uni"),
+        types={"d": "pred", "a": "pred", "members": "u32"},
+        effect=Effect.WARP, cost=Cost.INT, ref="parallel-synchronization-and-communication-instructions-vote-sync",
+        since=((6, 0), 30))
 def vote(k: Kit, mode: str) -> Any:
     """d = all, any, or equal predicates"""
     decide = k.warp("warp_vote", (1,), VOTE_MODES[mode])
@@ -57,7 +59,8 @@ def match_any(k: Kit, type: str) -> Any:
     return lambda a, members: match(a, members)[0]
 
 
-@isa.op("match.all.sync.type d|p, a, members", type=(".b32", ".b64"), types={"d": "b32", "p": "pred", "a": "type", "members": "u32"},
+@isa.op("match.all.sync.type d|p, a, members", type=(".b32", ".b64"),
+        types={"d": "b32", "p": "pred", "a": "type", "members": "u32"},
         writes=("d", "p"), effect=Effect.WARP, cost=Cost.INT, since=((6, 0), 70),
         ref="parallel-synchronization-and-communication-instructions-match-sync")
 def match_all(k: Kit, type: str) -> Any:
@@ -66,9 +69,13 @@ def match_all(k: Kit, type: str) -> Any:
     return lambda a, members: match(a, members)
 
 
+def _legal_reduction(op: str, type: str) -> str | None:
+    return "and, or, xor take b32" if (op in ("and", "or", "xor")) != (type == "b32") else None
+
+
 @isa.op("redux.sync.op.type d, a, members", op=tuple("." + o for o in REDUX_OPS), type=(".u32", ".s32", ".b32"),
         types={"d": "type", "a": "type", "members": "u32"}, effect=Effect.WARP, cost=Cost.INT, since=((7, 0), 80),
-        constraint=lambda op, type: "and, or, xor take b32" if (op in ("and", "or", "xor")) != (type == "b32") else None,
+        constraint=_legal_reduction,
         ref="parallel-synchronization-and-communication-instructions-redux-sync")
 def redux(k: Kit, op: str, type: str) -> Any:
     """d = the reduction of a over the member mask"""
@@ -76,8 +83,8 @@ def redux(k: Kit, op: str, type: str) -> Any:
     return lambda a, members: reduce(a, members)[0]
 
 
-@isa.op("elect.sync d|p, members", types={"d": "b32", "p": "pred", "members": "u32"}, writes=("d", "p"), effect=Effect.WARP,
-        varies=Varies.ALWAYS, cost=Cost.INT, since=((8, 0), 90),
+@isa.op("elect.sync d|p, members", types={"d": "b32", "p": "pred", "members": "u32"}, writes=("d", "p"),
+        effect=Effect.WARP, varies=Varies.ALWAYS, cost=Cost.INT, since=((8, 0), 90),
         ref="parallel-synchronization-and-communication-instructions-elect-sync")
 def elect(k: Kit) -> Any:
     """p = this is the elected lane (the lowest, here), d = its number"""
@@ -85,7 +92,8 @@ def elect(k: Kit) -> Any:
     return lambda members: choose(members)
 
 
-@isa.op("setmaxnreg.how.sync.aligned.u32 #n", how=(".inc", ".dec"), effect=Effect.WARP, cost=Cost.SYNC, since=((8, 0), 90),
+@isa.op("setmaxnreg.how.sync.aligned.u32 #n", how=(".inc", ".dec"), effect=Effect.WARP, cost=Cost.SYNC,
+        since=((8, 0), 90),
         constraint=lambda n=24, **_: None if 24 <= n <= 256 and n % 8 == 0 else "a multiple of 8 from 24 to 256",
         ref="miscellaneous-instructions-setmaxnreg")
 def setmaxnreg(k: Kit, how: str, n: int) -> Any:
@@ -93,8 +101,8 @@ def setmaxnreg(k: Kit, how: str, n: int) -> Any:
     return lambda: None
 
 
-@isa.op("bar.warp.sync members", types={"members": "u32"}, writes=(), effect=Effect.WARP, cost=Cost.SYNC, since=((6, 0), 30),
-        ref="parallel-synchronization-and-communication-instructions-bar-warp-sync")
+@isa.op("bar.warp.sync members", types={"members": "u32"}, writes=(), effect=Effect.WARP, cost=Cost.SYNC,
+        since=((6, 0), 30), ref="parallel-synchronization-and-communication-instructions-bar-warp-sync")
 def bar_warp(k: Kit) -> Any:
     """wait for the lanes of the member mask"""
     return lambda members: None
