@@ -1,7 +1,8 @@
-"""Kernel arguments: what the caller passes, checked against the kernel's parameters and laid out as its parameter block.
+"""Kernel arguments: what the caller passes, checked against the kernel's parameters and laid out in a block.
 
-Arrays stand for 64-bit pointers, tensor maps for the 128 bytes of a `CUtensorMap`. Integers and floats convert by the parameter's type; one that does not fit is an error, not a
-wrapped value. An integer is allowed for a 64-bit parameter (a raw device address, 0 for none).
+Arrays stand for 64-bit pointers, tensor maps for the 128 bytes of a `CUtensorMap`. Integers and floats convert by the
+parameter's type; one that does not fit is an error, not a wrapped value. An integer is allowed for a 64-bit parameter
+(a raw device address, 0 for none).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def check_count(kernel: ir.Kernel, args: Sequence[Any]) -> None:
     if len(args) != len(kernel.params):
         wanted = ", ".join(f"{p.name}: {p.type}" for p in kernel.params)
         raise InvalidInput(
-            f"kernel '{kernel.name}' takes {len(kernel.params)} arguments, not {len(args)}", help=f"parameters: {wanted}"
+            f"kernel '{kernel.name}' takes {len(kernel.params)} arguments, not {len(args)}",
+            help=f"parameters: {wanted}",
         )
 
 
@@ -65,7 +67,7 @@ def _scalar(kernel: ir.Kernel, param: ir.Param, value: Any) -> bytes:
         if of is Kind.FLOAT:
             value = float(value)
         else:
-            low, high = (-(1 << (n - 1)), (1 << n) - 1) if of is not Kind.SINT else (-(1 << (n - 1)), (1 << (n - 1)) - 1)
+            low, high = -(1 << (n - 1)), (1 << (n - 1 if of is Kind.SINT else n)) - 1
             if not low <= int(value) <= high:
                 raise _mismatch(kernel, param, f"{value}, which does not fit")
             return (int(value) & ((1 << n) - 1)).to_bytes(n // 8, "little")

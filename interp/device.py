@@ -1,7 +1,7 @@
 """Devices: whose arithmetic and limits a launch has. Published figures only, one row a device.
 
-Sources: CUDA C++ Programming Guide, 'Technical Specifications per Compute Capability' (threads, warps, CTAs, shared memory
-and registers a multiprocessor), and NVIDIA's product briefs (number of multiprocessors of the named card).
+Sources: CUDA C++ Programming Guide, 'Technical Specifications per Compute Capability' (threads, warps, CTAs, shared
+memory and registers a multiprocessor), and NVIDIA's product briefs (number of multiprocessors of the named card).
 
 A device is named by its architecture (`sm_90`) and stands for one card of it; results depend on the arithmetic of the
 architecture only, residency limits on the card.

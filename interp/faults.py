@@ -65,11 +65,13 @@ class Scene:
         index: tuple[int, ...] | None = None
         message = {
             "trap": "the kernel executed 'trap'",
-            "queue-full": "too many asynchronous operations are outstanding "
-            f"(modelled: {L.ASYNC_ENTRIES} cp.async and {L.WGMMA_ENTRIES} wgmma a warp, {L.BULK_ENTRIES} bulk copies a CTA)",
+            "queue-full": "too many asynchronous operations are outstanding (modelled: "
+            f"{L.ASYNC_ENTRIES} cp.async and {L.WGMMA_ENTRIES} wgmma a warp, {L.BULK_ENTRIES} bulk copies a CTA)",
             "unmodelled": f"'{inst.opcode}' uses a form of tensor map or matrix descriptor that is not modelled",
-            "bad-mbarrier": f"'{inst.opcode}' on what is not an initialised mbarrier, or with a count that it cannot take",
-            "bad-tensor-map": f"'{inst.opcode}' with a tensor map that hardware refuses: rank, box, alignment or strides",
+            "bad-mbarrier": f"'{inst.opcode}' on what is not an initialised mbarrier, "
+            "or with a count that it cannot take",
+            "bad-tensor-map": f"'{inst.opcode}' with a tensor map that hardware refuses: "
+            "rank, box, alignment or strides",
             "bad-member-mask": f"a lane executes '{inst.opcode}' whose member mask does not name it",
         }.get(kind, "")
         if kind != "trap":
@@ -101,7 +103,8 @@ class Scene:
         running = self._running()
         evidence = {"cta": list(self.cta), "waiting": waits, "running": [r[1] for r in running], "back_edges": fuel}
         inst = running[0][0] if running else first
-        message = f"no end after {fuel} taken back edges: " + ("; ".join([*(r[1] for r in running), *waits]) or "still running")
+        states = "; ".join([*(r[1] for r in running), *waits]) or "still running"
+        message = f"no end after {fuel} taken back edges: {states}"
         return _finding("no-progress", message, inst, evidence, None, None)
 
     def _frames(self) -> int:
@@ -163,7 +166,12 @@ class Scene:
 
 
 def _finding(
-    kind: str, message: str, inst: ir.Inst | None, evidence: dict[str, Any], array: str | None, index: tuple[int, ...] | None
+    kind: str,
+    message: str,
+    inst: ir.Inst | None,
+    evidence: dict[str, Any],
+    array: str | None,
+    index: tuple[int, ...] | None,
 ) -> Finding:
     user = inst.loc.user if inst is not None else None
     return Finding(kind, message, user.file if user else None, user.line if user else None, array, index, evidence)

@@ -3,9 +3,9 @@
     module = Module.from_ptx(text)
     result = module["kernel"].launch(grid=(4, 1, 1), block=(128, 1, 1), args=[x, y, n])
 
-`target` is the code (`sm_80` PTX), `device` the arithmetic and the limits (whose tensor cores, how much shared memory); the same
-code gives other bits on another device, as it does in hardware. Everything is checked before anything runs: the text against
-the instruction table, the launch against the device's limits, the arguments against the parameters.
+`target` is the code (`sm_80` PTX), `device` the arithmetic and the limits (whose tensor cores, how much shared memory);
+the same code gives other bits on another device, as it does in hardware. Everything is checked before anything runs:
+the text against the instruction table, the launch against the device's limits, the arguments against the parameters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 
 from interp import record
 from interp.arguments import check_count, parameter_block
-from interp.device import Device, device as find_device
+from interp.device import Device
+from interp.device import device as find_device
 from interp.engine.compiled import Compiled, compile_kernel
 from interp.engine.fpenv import ieee
 from interp.engine.plan import make_plan
@@ -74,7 +75,9 @@ class Module(Mapping[str, "Entry"]):
         self._entries: dict[str, Entry] = {}
 
     @classmethod
-    def from_ptx(cls, text: str, target: str | None = None, device: str | None = None, fmad: str | None = None) -> Module:
+    def from_ptx(
+        cls, text: str, target: str | None = None, device: str | None = None, fmad: str | None = None
+    ) -> Module:
         """Load PTX text.
 
         `target`: the code's architecture, None for the text's `.target`; a different one is an error. `device`: whose
@@ -85,9 +88,14 @@ class Module(Mapping[str, "Entry"]):
         prefetch(BASE_SYMBOLS)
         module = decode(text)
         if target is not None and target != module.target:
-            raise InvalidInput(f"the text is for {module.target}, not for {target}", help="compile it for that target, or leave target out")
+            raise InvalidInput(
+                f"the text is for {module.target}, not for {target}",
+                help="compile it for that target, or leave target out",
+            )
         if fmad not in (None, "off"):
-            raise (Unsupported if fmad == "plan" else InvalidInput)(f"fmad={fmad!r} is not available", help="use 'off' or None")
+            raise (Unsupported if fmad == "plan" else InvalidInput)(
+                f"fmad={fmad!r} is not available", help="use 'off' or None"
+            )
         chosen = find_device(device or module.target)
         need = int(re.sub(r"\D", "", module.target))
         specific = module.target[-1] in "af"
@@ -147,7 +155,9 @@ class Entry:
 
         if counters not in self._traced:
             places = self._places
-            self._traced[counters] = build_program(make_plan(self.kernel, ISA), places.symbols, self.module.device.arch, counters)
+            self._traced[counters] = build_program(
+                make_plan(self.kernel, ISA), places.symbols, self.module.device.arch, counters
+            )
         return self._traced[counters]
 
     def launch(
@@ -170,12 +180,14 @@ class Entry:
 
         `grid`, `block`: up to three sizes. `shared`: bytes of dynamic shared memory. `ctas`: the CTAs to run, all by
         default; `%nctaid` stays that of the grid and the result says "partial". `counters=False` saves the
-        instrumentation. `fuel`: taken back edges after which the launch counts as endless. `names`: of the arguments, for
-        findings. `watch`: a device address whose last writer is reported (`Result.written_by`). `engine`: "compiled", or "traced",
-        which interprets one instruction after the other and tells `hooks` what happens; both give the same bytes.
+        instrumentation. `fuel`: taken back edges after which the launch counts as endless. `names`: of the arguments,
+        for findings. `watch`: a device address whose last writer is reported (`Result.written_by`). `engine`:
+        "compiled", or "traced", which interprets one instruction after the other and tells `hooks` what happens; both
+        give the same bytes.
 
-        `asynchrony`: when asynchronous copies and products take effect: "late", at the wait that guarantees it; "eager", at once;
-        "seeded" or "seeded:N", at either by choices that depend on N alone. A correct kernel gives the same bytes under all.
+        `asynchrony`: when asynchronous copies and products take effect: "late", at the wait that guarantees it;
+        "eager", at once; "seeded" or "seeded:N", at either by choices that depend on N alone. A correct kernel gives
+        the same bytes under all.
 
         A defect of the kernel ends the launch and is returned as a finding. Raises LaunchFailure when the device could
         not launch it, InvalidInput for arguments that do not fit, Unsupported for what is not modelled."""
@@ -192,9 +204,12 @@ class Entry:
         shown = list(names) if names is not None else [p.name for p in self.kernel.params]
         noted = record.begin(
             self.module, self.kernel.name, shown, args, grid=grid3, block=block3, shared=shared,
-            ctas=None if ctas is None else tuple(tuple(int(x) for x in c) for c in list_), engine=engine, counters=counters, fuel=fuel, asynchrony=asynchrony,
+            ctas=None if ctas is None else tuple(tuple(int(x) for x in c) for c in list_),
+            engine=engine, counters=counters, fuel=fuel, asynchrony=asynchrony,
         )  # fmt: skip
-        result = self._run(grid3, block3, args, shared, list_, counters, fuel or DEFAULT_FUEL, shown, watch, engine, hooks, asynchrony)
+        result = self._run(
+            grid3, block3, args, shared, list_, counters, fuel or DEFAULT_FUEL, shown, watch, engine, hooks, asynchrony
+        )
         if ctas is not None and len(list_) < grid3[0] * grid3[1] * grid3[2]:
             result.exactness = (*result.exactness, "partial")
         if noted is not None:
@@ -206,7 +221,9 @@ class Entry:
         d, name = self.module.device, self.kernel.name
         for what, size, most in (("grid", grid, d.grid), ("block", block, d.block)):
             if any(n < 1 for n in size) or any(n > m for n, m in zip(size, most, strict=True)):
-                raise LaunchFailure(f"{what} {size} of '{name}' is outside 1..{most}", help="every dimension must be at least 1")
+                raise LaunchFailure(
+                    f"{what} {size} of '{name}' is outside 1..{most}", help="every dimension must be at least 1"
+                )
         threads = block[0] * block[1] * block[2]
         if threads > d.threads_per_cta:
             raise LaunchFailure(f"{threads} threads a CTA: {d.name} allows {d.threads_per_cta}")
@@ -218,7 +235,9 @@ class Entry:
         if required and threads != int(np.prod(required)):
             raise LaunchFailure(f"block {block}: '{name}' was compiled with .reqntid {required}")
         if shared < 0 or places.static_shared + shared > d.shared_per_cta:
-            raise LaunchFailure(f"{places.static_shared + shared} bytes of shared memory a CTA: {d.name} allows {d.shared_per_cta}")
+            raise LaunchFailure(
+                f"{places.static_shared + shared} bytes of shared memory a CTA: {d.name} allows {d.shared_per_cta}"
+            )
 
     # ---------------------------------------------------------------- execution
     def _run(
@@ -276,9 +295,10 @@ class Entry:
             outcome = run_job(job, arena, slots)
         if observer is not None and observer.error is not None:
             raise observer.error
+        named = [(names[i], array, at) for i, array, at in zip(positions, arrays, addresses, strict=True)]
         scene = Scene(
             arena[outcome.slot * job.slot_bytes :][: job.slot_bytes].view(np.int64), self.sites, recipe, allocations,
-            [*((names[i], array, at) for i, array, at in zip(positions, arrays, addresses, strict=True)), *module.globals.named],
+            [*named, *module.globals.named],
         )  # fmt: skip
         findings: tuple[Finding, ...] = ()
         if outcome.state == L.CTA_FAULT and scene.get("FAULT") == L.FAULT_SPLIT:
@@ -331,7 +351,9 @@ def _require_minimums(module: Module, kernel: ir.Kernel) -> None:
         for inst in block.insts:
             need = ISA.match(inst).op.since[1]
             if sm < need:
-                raise InvalidInput(f"'{inst.opcode}' needs sm_{need}, the module is for {module.target}", where=place(inst))
+                raise InvalidInput(
+                    f"'{inst.opcode}' needs sm_{need}, the module is for {module.target}", where=place(inst)
+                )
 
 
 def _asynchrony(text: str) -> tuple[int, int]:
@@ -357,7 +379,9 @@ def _cta_list(grid: Dim3, ctas: Iterable[Dim3] | None) -> np.ndarray[Any, np.dty
         if min(grid) < 1:
             return np.zeros((0, 3), np.int64)  # refused by the limits check
         if total > MOST_CTAS:
-            raise Unsupported(f"a grid of {total} CTAs would run for days", help="run some of them with ctas=[(x, y, z), ...]")
+            raise Unsupported(
+                f"a grid of {total} CTAs would run for days", help="run some of them with ctas=[(x, y, z), ...]"
+            )
         n = np.arange(total, dtype=np.int64)
         return np.stack([n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])], 1)
     rows = np.array([tuple(int(x) for x in c) for c in ctas], np.int64).reshape(-1, 3)

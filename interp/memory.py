@@ -1,12 +1,13 @@
 """Device memory of a launch: which host bytes answer at which device address.
 
-Arrays are not copied. Each gets a deterministic *device* address, and a row in the allocation table says where its bytes
-are on the host; every access is translated and checked (`interp.runtime.access`). Addresses depend on the order, the sizes and
-the overlaps of the arrays of a launch only, so pointer values, PTX specialised on their alignment and results that depend on
-addresses are the same on every machine.
+Arrays are not copied. Each gets a deterministic *device* address, and a row in the allocation table says where its
+bytes are on the host; every access is translated and checked (`interp.runtime.access`). Addresses depend on the order,
+the sizes and the overlaps of the arrays of a launch only, so pointer values, PTX specialised on their alignment and
+results that depend on addresses are the same on every machine.
 
-Views of one storage keep their relative place: arrays whose host ranges overlap form one allocation, and a kernel may reach
-all bytes that any of them covers; it may write there when one of them is writable. Between allocations lies a guard of at least GUARD bytes that belongs to nobody.
+Views of one storage keep their relative place: arrays whose host ranges overlap form one allocation, and a kernel may
+reach all bytes that any of them covers; it may write there when one of them is writable. Between allocations lies a
+guard of at least GUARD bytes that belongs to nobody.
 """
 
 from __future__ import annotations
@@ -110,11 +111,11 @@ def table(allocations: Sequence[Allocation]) -> np.ndarray[Any, np.dtype[np.int6
 def sparse(shape: int | Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
     """A zero-filled array of any size of which only touched pages take memory.
 
-    For kernels whose 32-bit offsets overflow: a 300 GB array with a few touched CTAs costs kilobytes. Raises InvalidInput
-    when the host cannot reserve that much address space."""
+    For kernels whose 32-bit offsets overflow: a 300 GB array with a few touched CTAs costs kilobytes. Raises
+    InvalidInput when the host cannot reserve that much address space."""
     dims = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
     kind = np.dtype(dtype)
-    size = max(int(np.prod([n for n in dims], dtype=object)) * kind.itemsize, 1)
+    size = max(int(np.prod(list(dims), dtype=object)) * kind.itemsize, 1)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
     try:
         pages = mmap.mmap(-1, size, flags=flags)

@@ -4,8 +4,8 @@
         ...                      # launches
     log.launches[-1].writer_of(array, byte_offset)
 
-A record holds everything a launch depends on, with the bytes of its arrays before it, so that it can be repeated on fresh
-memory: for a replay elsewhere, or with a watch on an address.
+A record holds everything a launch depends on, with the bytes of its arrays before it, so that it can be repeated on
+fresh memory: for a replay elsewhere, or with a watch on an address.
 """
 
 from __future__ import annotations
@@ -183,7 +183,9 @@ def begin(module: Any, entry: str, names: Sequence[str], args: Sequence[Any], **
         home = place.get(seen)
         offset = extent(array).first - allocations[home].host if home is not None else 0
         seen += 1
-        held = ArrayArgument(name, home, offset, array.dtype, array.shape, array.strides, bool(array.flags.writeable), array)
+        held = ArrayArgument(
+            name, home, offset, array.dtype, array.shape, array.strides, bool(array.flags.writeable), array
+        )
         arguments.append(TensorMapArgument(name, held, value) if isinstance(value, TensorMap) else held)
     record = LaunchRecord(module=module, entry=entry, storages=storages, arguments=tuple(arguments), **launch)
     for log in _logs:

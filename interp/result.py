@@ -18,8 +18,9 @@ class Finding:
     """A defect of the kernel that execution showed.
 
     `kind`: out-of-bounds, misaligned, read-only, barrier-deadlock, warp-deadlock, no-progress, trap, bad-member-mask,
-    queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, unmodelled. `file`, `line`: the user's source line. `array`, `index`: the argument nearest to the address and the
-    element index relative to it (may lie outside its shape). `evidence`: addresses, thread, CTA and the like, JSON-able.
+    queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, unmodelled. `file`, `line`: the user's source line.
+    `array`, `index`: the argument nearest to the address and the element index relative to it (may lie outside its
+    shape). `evidence`: addresses, thread, CTA and the like, JSON-able.
     """
 
     kind: str
@@ -88,7 +89,10 @@ class Counters:
     @cached_property
     def totals(self) -> dict[str, Count]:
         """Per instruction class (`ptx.isa.Cost`), and "all"."""
-        return {**self._sum(lambda c: c.cost), "all": sum((Count(c.executions, c.active_lanes) for c in self.instructions), Count(0, 0))}
+        return {
+            **self._sum(lambda c: c.cost),
+            "all": sum((Count(c.executions, c.active_lanes) for c in self.instructions), Count(0, 0)),
+        }
 
     def _sum(self, key: Any) -> dict[Any, Count]:
         out: dict[Any, Count] = {}
@@ -101,9 +105,9 @@ class Counters:
 class Result:
     """The outcome of a launch. Arrays were updated in place.
 
-    `exactness`: what stands between these bytes and a GPU's, empty when nothing is known to: "partial" (not all CTAs ran),
-    "contraction not modelled" (the assembler may fuse a bare mul and add). `ttir`, `metadata`: of a Triton kernel.
-    `resident`: most CTAs that were resident at once.
+    `exactness`: what stands between these bytes and a GPU's, empty when nothing is known to: "partial" (not all CTAs
+    ran), "contraction not modelled" (the assembler may fuse a bare mul and add). `ttir`, `metadata`: of a Triton
+    kernel. `resident`: most CTAs that were resident at once.
     """
 
     counters: Counters | None
@@ -117,7 +121,10 @@ class Result:
 
 
 def count_instructions(
-    regions: tuple[tuple[int, ...], ...], guarded: tuple[int, ...], sites: tuple[ir.Inst, ...], raw: np.ndarray[Any, Any]
+    regions: tuple[tuple[int, ...], ...],
+    guarded: tuple[int, ...],
+    sites: tuple[ir.Inst, ...],
+    raw: np.ndarray[Any, Any],
 ) -> list[tuple[ir.Inst, int, int]]:
     """(instruction, executions, active lanes) from the raw counters; `regions`: the sites of each region."""
     executions, lanes = [0] * len(sites), [0] * len(sites)

@@ -2,8 +2,8 @@
 
     TensorMap(array, shape=(m, k), strides=(k * 2,), box=(64, 64), element_type="f16", swizzle=128)
 
-What `cuTensorMapEncodeTiled` takes, outermost dimension first as numpy and Triton write it. A launch takes one wherever the
-kernel has a 128-byte parameter; the array is then part of the launch's memory like any other. The bytes are this
+What `cuTensorMapEncodeTiled` takes, outermost dimension first as numpy and Triton write it. A launch takes one wherever
+the kernel has a 128-byte parameter; the array is then part of the launch's memory like any other. The bytes are this
 project's own (`interp.runtime.tensor_copy`), as they are opaque on hardware too.
 
 Source: CUDA driver API, 'Tensor Map Object Management' (limits and alignment), tiled mode.
@@ -29,8 +29,9 @@ class TensorMap:
     """A tiled tensor map.
 
     array: its element 0 is the tensor's. shape: sizes in elements, outermost first, up to five. strides: bytes of every
-    dimension but the last, whose elements are adjacent. box: elements of a tile. element_type: "f16", "bf16", "f32", "u8" ...
-    swizzle: bytes of the pattern, 0, 32, 64 or 128. fill: of elements outside, "zero" or "nan". steps: traversal strides.
+    dimension but the last, whose elements are adjacent. box: elements of a tile. element_type: "f16", "bf16", "f32",
+    "u8" ... swizzle: bytes of the pattern, 0, 32, 64 or 128. fill: of elements outside, "zero" or "nan". steps:
+    traversal strides.
 
     Raises InvalidInput for what the driver would refuse, Unsupported for element types that are not modelled.
     """
@@ -50,13 +51,16 @@ class TensorMap:
         row = self.box[-1] * size if self.box else 0
         problems = (
             (not 1 <= rank <= 5, "one to five dimensions"),
-            (len(self.strides) != rank - 1 or len(self.box) != rank, "a stride for all dimensions but the last, a box for all"),
+            (
+                len(self.strides) != rank - 1 or len(self.box) != rank,
+                "a stride for all dimensions but the last, a box for all",
+            ),
             (any(not 1 <= n <= 1 << 32 for n in self.shape), "sizes from 1 to 2^32"),
             (any(s % 16 or not 0 <= s < 1 << 40 for s in self.strides), "strides that are multiples of 16 bytes"),
             (any(not 1 <= n <= 256 for n in self.box), "a box of 1 to 256 elements in each dimension"),
             (row % 16 != 0, "a box whose rows are multiples of 16 bytes"),
             (self.swizzle not in _SWIZZLES, "a swizzle of 0, 32, 64 or 128 bytes"),
-            (self.swizzle != 0 and row > self.swizzle, f"a box whose rows are at most the {self.swizzle} bytes of the swizzle"),
+            (0 < self.swizzle < row, f"a box whose rows are at most the {self.swizzle} bytes of the swizzle"),
             (self.fill not in ("zero", "nan"), "fill 'zero' or 'nan'"),
             (any(s != 1 for s in self.steps), "traversal strides of 1"),
         )
@@ -68,22 +72,25 @@ class TensorMap:
     def element_bytes(self) -> int:
         """Bytes of one element."""
         if self.element_type not in _BYTES:
-            raise Unsupported(f"tensor maps of {self.element_type} elements are not modelled", help=f"one of {', '.join(_BYTES)}")
+            raise Unsupported(
+                f"tensor maps of {self.element_type} elements are not modelled", help=f"one of {', '.join(_BYTES)}"
+            )
         return _BYTES[self.element_type]
 
     def encode(self, address: int) -> bytes:
         """The 128 bytes for a tensor at a device address."""
         if address % 16:
-            raise InvalidInput("a tensor map's array must be aligned to 16 bytes", help=f"its device address is {address:#x}")
+            raise InvalidInput(
+                "a tensor map's array must be aligned to 16 bytes", help=f"its device address is {address:#x}"
+            )
         rank = len(self.shape)
 
         def padded(values: tuple[int, ...], count: int) -> list[int]:
             inner_first = list(reversed(values))
             return [v & 0xFFFFFFFFFFFFFFFF for v in inner_first] + [0] * (count - len(inner_first))
 
-        head = struct.pack(
-            "<Q8B", address, TENSOR_TYPES.index(self.element_type), rank - 1, 0, _SWIZZLES[self.swizzle], int(self.fill == "nan"), 0, 0, 0
-        )
+        kind, nan = TENSOR_TYPES.index(self.element_type), int(self.fill == "nan")
+        head = struct.pack("<Q8B", address, kind, rank - 1, 0, _SWIZZLES[self.swizzle], nan, 0, 0, 0)
         # a size of 2^32 does not fit the field; no access can tell it from one less
         sizes = struct.pack("<5I", *(min(v, 0xFFFFFFFF) for v in padded(self.shape, 5)))
         boxes = struct.pack("<5I", *padded(self.box, 5)) + struct.pack("<5I", *([1] * rank + [0] * (5 - rank)))

@@ -22,8 +22,8 @@ from ptx.types import width
 
 @dataclass(frozen=True, slots=True)
 class Globals:
-    """Module-scope `.global` and `.const` variables: addresses, the allocations that back them, and (name, bytes as elements
-    of the variable's type, address) of each."""
+    """Module-scope `.global` and `.const` variables: addresses, the allocations that back them, and (name, bytes as
+    elements of the variable's type, address) of each."""
 
     symbols: dict[str, int]
     allocations: tuple[Allocation, ...]

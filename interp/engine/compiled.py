@@ -1,7 +1,8 @@
 """The compiled engine: a kernel's plan, emitted, compiled, linked; cached on disk by content.
 
-The cache key is the PTX without what does not change code (comments, `.loc`, `.file`, debug sections and their labels), the
-entry, the options, the engine's sources and the CPU with its full feature string. A hit skips planning and emission.
+The cache key is the PTX without what does not change code (comments, `.loc`, `.file`, debug sections and their labels),
+the entry, the options, the engine's sources and the CPU with its full feature string. A hit skips planning and
+emission.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def compile_kernel(text: str, kernel: ir.Kernel, symbols: Mapping[str, int], dev
     cpu = cpus.current()
     options = Options(cpu.has_fma, device, counters)
     placed = sorted(symbols.items())
-    key = cache.digest(essence(text), kernel.name, repr(placed), device, int(counters), engine_digest(), cpu.name, cpu.features)
+    key = cache.digest(
+        essence(text), kernel.name, repr(placed), device, int(counters), engine_digest(), cpu.name, cpu.features
+    )
     stored = cache.get("kernel", key)
     if stored is not None:
         recipe, image = msgspec.msgpack.decode(stored, type=tuple[Recipe, bytes])

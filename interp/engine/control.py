@@ -5,14 +5,16 @@
 State lives in the warp frame: `pending[region]`, the lanes that want to run a region next; `parked[region]` and
 `barrier[region]`, lanes that wait to continue there and for which barrier (-1: for other lanes of the warp).
 
-Lanes are scheduled by thread frontiers: of all regions with pending lanes, the lowest in reverse postorder runs next, so
-lanes that took different paths meet again early. As long as all lanes are together, transfers are plain jumps. A back edge
-burns fuel; when it is gone the warp yields and the next search starts behind the region it was in (`CURSOR`).
+Lanes are scheduled by thread frontiers: of all regions with pending lanes, the lowest in reverse postorder runs next,
+so lanes that took different paths meet again early. As long as all lanes are together, transfers are plain jumps. A
+back edge burns fuel; when it is gone the warp yields and the next search starts behind the region it was in (`CURSOR`).
 
-Lowest-first alone would starve a lane that holds a lock others spin on. So a *polling* edge (see `interp.engine.plan`) taken
-PATIENCE times while other lanes wait makes the next TURNS searches start behind it, and after POLLS of them the warp yields.
+Lowest-first alone would starve a lane that holds a lock others spin on. So a *polling* edge (see `interp.engine.plan`)
+taken PATIENCE times while other lanes wait makes the next TURNS searches start behind it, and after POLLS of them the
+warp yields.
 
-A `.sync` instruction runs once for each member mask among the lanes that have come to it, when all live lanes of that mask have.
+A `.sync` instruction runs once for each member mask among the lanes that have come to it, when all live lanes of that
+mask have.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from ptx.isa import Effect
 
 _PENDING = WARP_WORDS * 8
 PATIENCE = 100
-"""Turns of a polling loop before other lanes of the warp go first: an early one costs reconvergence, a late one time."""
+"""Turns of a polling loop before other lanes of the warp go first: early costs reconvergence, late costs time."""
 TURNS = 64
 """Searches in which they do: a critical section is seldom more regions long."""
 POLLS = 10_000

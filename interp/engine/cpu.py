@@ -1,9 +1,9 @@
 """The code generator's CPU: the host's, or what `GPUEMU_CPU` and `GPUEMU_CPU_FEATURES` say.
 
 `GPUEMU_CPU` is an LLVM CPU name (`x86-64-v2`, `x86-64-v3`, `znver3` …), `GPUEMU_CPU_FEATURES` an LLVM feature string
-(`-avx512bf16,-avx512fp16`); with a name alone, exactly that CPU's features are used. Results do not depend on the choice:
-that is what the portability tests use it for. Cached code is keyed by name *and* full feature string, since a name alone
-does not determine what the host has.
+(`-avx512bf16,-avx512fp16`); with a name alone, exactly that CPU's features are used. Results do not depend on the
+choice: that is what the portability tests use it for. Cached code is keyed by name *and* full feature string, since a
+name alone does not determine what the host has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Cpu:
     has_fma: bool
 
     def target_machine(self) -> llvm.TargetMachine:
-        """A fresh target machine; `opt=0` because compile time counts more than speed here (see `interp.engine.jit`)."""
+        """A fresh target machine; `opt=0` because compile time counts more than speed here (see
+        `interp.engine.jit`)."""
         target = llvm.Target.from_default_triple()
         return target.create_target_machine(cpu=self.name, features=self.features, opt=0, jit=True)
 

@@ -1,13 +1,13 @@
 """Emit a planned kernel as LLVM IR text: one internal function a region, then the dispatcher.
 
-A region function is `i64 @r<i>(ptr %ctx, ptr %warp, i32 %mask)`: it loads the registers that it reads from the frame, runs
-its instructions as vectors, and stores the registers that live on. It returns what its control transfer needs: the lane
-mask of the branch condition, or the barrier's number and thread count.
+A region function is `i64 @r<i>(ptr %ctx, ptr %warp, i32 %mask)`: it loads the registers that it reads from the frame,
+runs its instructions as vectors, and stores the registers that live on. It returns what its control transfer needs: the
+lane mask of the branch condition, or the barrier's number and thread count.
 
-Operands are adapted here and nowhere else, by PTX 'Operand Size Exceeding Instruction-Type Size': a source wider than the
-instruction's type is truncated, a result narrower than its register is sign-extended for signed types, else zero-extended.
-A guarded instruction computes for all lanes and keeps the old value where the guard is false; instructions with effects
-get the mask of the lanes whose guard holds.
+Operands are adapted here and nowhere else, by PTX 'Operand Size Exceeding Instruction-Type Size': a source wider than
+the instruction's type is truncated, a result narrower than its register is sign-extended for signed types, else
+zero-extended. A guarded instruction computes for all lanes and keeps the old value where the guard is false;
+instructions with effects get the mask of the lanes whose guard holds.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ class _RegionEmitter:
         self._write_results(form, pairs, outcome, guard)
 
     def _is_source(self, form: Form, spec: OperandSpec) -> bool:
-        return spec.form != "imm" and (spec.form == "mem" or spec.name not in form.op.writes or spec.name in form.op.in_place)
+        return spec.form != "imm" and (
+            spec.form == "mem" or spec.name not in form.op.writes or spec.name in form.op.in_place
+        )
 
     def _guard(self, inst: ir.Inst) -> Value | None:
         if inst.guard is None:
@@ -165,7 +167,9 @@ class _RegionEmitter:
 
     def _fit(self, word: Value, n: int, name: str, kind: str, inst: ir.Inst) -> Value:
         if word.n < n:
-            raise InvalidInput(f"register {name} is narrower than the {kind} that '{inst.opcode}' reads", where=place(inst))
+            raise InvalidInput(
+                f"register {name} is narrower than the {kind} that '{inst.opcode}' reads", where=place(inst)
+            )
         return self.kit.trunc(word.n, n)(word)
 
     def _address(self, operand: ir.Mem, inst: ir.Inst) -> Value:
@@ -202,7 +206,9 @@ class _RegionEmitter:
             return kit.predicate(kit.emit(f"load i32, ptr {p}, align 4"))
         return kit.word(n, f"load <32 x i{n}>, ptr {p}, align 64")
 
-    def _write_results(self, form: Form, pairs: list[tuple[OperandSpec, ir.Operand]], outcome: Any, guard: Value | None) -> None:
+    def _write_results(
+        self, form: Form, pairs: list[tuple[OperandSpec, ir.Operand]], outcome: Any, guard: Value | None
+    ) -> None:
         targets: list[tuple[ir.Reg | ir.Sink, str]] = []
         for spec, operand in pairs:
             if spec.form == "mem" or spec.name not in form.op.writes or spec.name in form.op.in_place:

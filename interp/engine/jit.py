@@ -1,11 +1,11 @@
 """From IR text to callable code, through an object cache that another process can use.
 
 Text is compiled with code generation at O0 and no IR passes: the emitted code is straight lines of vector operations
-already, and compile time is part of every gate run. Against O1, kernels run 2 to 5 % slower (softmax, matmul, flash attention,
-gelu) and compile in 55 to 75 % of the time (a 6,410-instruction kernel: 0.61 against 1.11 ms an instruction, one run on a busy
-AVX2 machine). The object refers to the runtime by symbol name only. It is
-linked without the process's own symbols: besides the runtime functions that the kernel declares, only `memcpy`, `memset` and
-`memmove` are offered, so code that would quietly call libm fails to link instead.
+already, and compile time is part of every gate run. Against O1, kernels run 2 to 5 % slower (softmax, matmul, flash
+attention, gelu) and compile in 55 to 75 % of the time (a 6,410-instruction kernel: 0.61 against 1.11 ms an instruction,
+one run on a busy AVX2 machine). The object refers to the runtime by symbol name only. It is linked without the
+process's own symbols: besides the runtime functions that the kernel declares, only `memcpy`, `memset` and `memmove` are
+offered, so code that would quietly call libm fails to link instead.
 
 Objects are executable code: the cache directory must not be shared with writers that are not trusted (ptx/cache.py).
 """

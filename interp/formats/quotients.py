@@ -50,7 +50,8 @@ def f32_div_directed(a: Word, b: Word, mode: int) -> Word:
 
 @native
 def f32_div_ftz(a: Word, b: Word, mode: int) -> Word:
-    """div.{rn,rz,rm,rp}.ftz.f32 of operands that are flushed already; tiny is judged as in `interp.formats.directed`."""
+    """div.{rn,rz,rm,rp}.ftz.f32 of operands that are flushed already; tiny is judged as in
+    `interp.formats.directed`."""
     return _f32_div(a, b, mode, 1)
 
 

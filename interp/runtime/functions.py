@@ -23,6 +23,6 @@ from interp.runtime import (
 from interp.runtime.lane import LANE_FUNCTIONS
 
 __all__ = [
-    "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "conversion", "matrix", "mbarrier",
-    "named_barrier", "scheduler", "special", "tensor_map", "waiting", "warp", "wgmma",
+    "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "conversion", "matrix",
+    "mbarrier", "named_barrier", "scheduler", "special", "tensor_map", "waiting", "warp", "wgmma",
 ]  # fmt: skip

@@ -1,7 +1,8 @@
 """Calling runtime functions by address, where linking them in would cost every caller their compile time.
 
-Native code of a symbol contains everything that it calls. What few kernels need (bulk copies, `wgmma` arithmetic) is reached from the
-scheduler and from waits through addresses in the context instead, which a launch fills in when its kernel uses them.
+Native code of a symbol contains everything that it calls. What few kernels need (bulk copies, `wgmma` arithmetic) is
+reached from the scheduler and from waits through addresses in the context instead, which a launch fills in when its
+kernel uses them.
 """
 
 from __future__ import annotations

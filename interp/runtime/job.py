@@ -78,7 +78,7 @@ class Job:
 
     @property
     def parts(self) -> tuple[int, int, int, int, int, int]:
-        """Byte offsets in a slot of the warp frames, shared memory, copy queues, local memory, bulk copies, and its end."""
+        """Byte offsets in a slot of the warp frames, shared memory, copy queues, local memory, bulk copies; its end."""
         frames = _up(8 * CTX_WORDS)
         shared = frames + self.warps * _up(self.recipe.frame_bytes)
         queues = shared + _up(self.shared, 1024)

@@ -54,7 +54,8 @@ _CTX_FIELDS = (
     ("PROGRAM", 1),  # traced engine: host address of the program (interp.engine.traced.program)
     ("HOOK", 1),  # traced engine: address of the function that observes, 0 = none
     ("BULK", 1),  # host address of the CTA's list of bulk copies (interp.runtime.bulk)
-    ("PERFORM", 1),  # addresses of what lets a bulk copy, its reduction and a wgmma take effect (interp.runtime.indirect), 0 = not used
+    # addresses of what lets a bulk copy, its reduction and a wgmma take effect (interp.runtime.indirect), 0 = not used
+    ("PERFORM", 1),
     ("COMBINE", 1),
     ("MULTIPLY", 1),
     ("ASYNCHRONY", 1),  # see ASYNC_*
@@ -109,7 +110,7 @@ CTA_DEADLOCK = 4
 CTA_OUT_OF_FUEL = 5
 
 ALLOC_ROW = 5
-"""Words a row of the allocation table: first device address, one past the last, host minus device address, flags, id."""
+"""Words a row of the allocation table: first device address, one past its end, host minus device address, flags, id."""
 ALLOC_LO, ALLOC_HI, ALLOC_DELTA, ALLOC_FLAGS, ALLOC_ID = range(5)
 ALLOC_WRITABLE = 1
 
@@ -124,7 +125,7 @@ FAULT_BAD_MBARRIER = 8
 FAULT_BAD_TENSOR_MAP = 9
 FAULT_STOPPED = 32
 FAULT_SPLIT = 33
-"""A hook stopped the launch; lanes parted in a kernel whose lanes never part by the uniformity analysis: a defect of ours."""
+"""A hook stopped the launch; lanes parted where the uniformity analysis says that they never do: a defect of ours."""
 
 TENSOR_MAP_BYTES = 128
 TENSOR_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
@@ -132,7 +133,7 @@ TENSOR_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz"
 
 ASYNC_LATE, ASYNC_EAGER, ASYNC_SEEDED = range(3)
 ASYNCHRONY = {"late": ASYNC_LATE, "eager": ASYNC_EAGER, "seeded": ASYNC_SEEDED}
-"""When asynchronous operations take effect: at the wait that guarantees it, at issue, or at either by a seeded choice."""
+"""When asynchronous operations take effect: at the wait that guarantees it, at issue, or at either by a seed."""
 
 SHARED_BASE = 0x400
 """Device address (32-bit) of a CTA's first shared byte: 1 KiB is reserved below it, as on sm_80 and later."""

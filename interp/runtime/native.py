@@ -4,9 +4,10 @@ Emitted code calls a symbol by name; `address(name)` compiles the function (or l
 gives its address for the linker. Symbols are bound by name, never by address, so cached kernel objects stay valid in
 another process.
 
-The cache directory is named by a digest of the source files that native code comes from: numba itself only looks at the file that
-holds the outermost function, and would otherwise run stale code after a change in a function that it calls. It is set
-only while one of our functions is being declared, so numba code of the host application is not affected. With an empty cache a second process helps (`prefetch`).
+The cache directory is named by a digest of the source files that native code comes from: numba itself only looks at the
+file that holds the outermost function, and would otherwise run stale code after a change in a function that it calls.
+It is set only while one of our functions is being declared, so numba code of the host application is not affected. With
+an empty cache a second process helps (`prefetch`).
 
 `GPUEMU_CPU` and `GPUEMU_CPU_FEATURES` apply to this code too (numba's own settings are used for it).
 """
@@ -128,15 +129,22 @@ def address(name: str) -> int:
 
 # ------------------------------------------------------------------------------------------------ a second core
 _HELPERS: dict[str, list[subprocess.Popen[bytes]]] = {}
-_WORKER = "import sys, interp.runtime.functions as f; from interp.runtime.native import address; [address(n) for n in sys.argv[1:]]"
+_WORKER = """
+import sys
+import interp.runtime.functions
+from interp.runtime.native import address
+for name in sys.argv[1:]:
+    address(name)
+"""
 
 
 def prefetch(names: Iterable[str]) -> None:
     """Have symbols that are not in the cache compiled by another process while this one does something else.
 
-    numba compiles about four functions a second and holds the GIL; with an empty cache that is most of the time to a first
-    result. `address` waits for the process and then loads what it left in the cache. Does nothing without a second core or a
-    cache, and for symbols that are there already; if the process fails, `address` compiles as usual."""
+    numba compiles about four functions a second and holds the GIL; with an empty cache that is most of the time to a
+    first result. `address` waits for the process and then loads what it left in the cache. Does nothing without a
+    second core or a cache, and for symbols that are there already; if the process fails, `address` compiles as
+    usual."""
     root = _cache_dir()
     missing = [n for n in names if n in _REGISTRY and n not in _COMPILED and n not in _HELPERS and not _is_marked(n)]
     if root is None or not missing or _cores() < 2:
@@ -162,7 +170,8 @@ def _cores() -> int:
 def _marker(name: str) -> Path | None:
     """A file that says that this symbol is in the cache for the current CPU; only a hint."""
     root = _cache_dir()
-    cpu = hashlib.sha256(f"{os.environ.get('GPUEMU_CPU')} {os.environ.get('GPUEMU_CPU_FEATURES')}".encode()).hexdigest()[:8]
+    wanted = f"{os.environ.get('GPUEMU_CPU')} {os.environ.get('GPUEMU_CPU_FEATURES')}"
+    cpu = hashlib.sha256(wanted.encode()).hexdigest()[:8]
     return None if root is None else Path(root) / f"{name}-{cpu}.done"
 
 
