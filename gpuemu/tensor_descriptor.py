@@ -3,9 +3,9 @@
     a = TensorDescriptor.from_array(x, block_shape=[64, 32])
     gpuemu.run(kernel, grid, a, ..., BM=64, BK=32)
 
-The same as `triton.tools.tensor_descriptor.TensorDescriptor`, which needs a torch tensor; that one (over a CPU tensor) is taken
-too. What a kernel gets of one depends on its target: from sm_90 on a tensor map with the swizzling that the compiler chose,
-before that the pointer; and sizes and strides in both cases.
+The same as `triton.tools.tensor_descriptor.TensorDescriptor`, which needs a torch tensor; that one (over a CPU tensor)
+is taken too. What a kernel gets of one depends on its target: from sm_90 on a tensor map with the swizzling that the
+compiler chose, before that the pointer; and sizes and strides in both cases.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from ptx.lower.specialise import DevicePointer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorDescriptor:
-    """`shape` and `strides` in elements, outermost first; the last dimension's elements are adjacent. `block_shape`: elements of one
-    load or store. `padding`: what is read outside, "zero" or "nan". `round_f32_to_tf32`: as in Triton; not modelled.
+    """`shape` and `strides` in elements, outermost first; the last dimension's elements are adjacent. `block_shape`:
+    elements of one load or store. `padding`: what is read outside, "zero" or "nan". `round_f32_to_tf32`: as in Triton;
+    not modelled.
 
     Raises InvalidInput where Triton's own class asserts."""
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from gpuemu.arrays import Array, as_array, as_scalar, element_type
 from gpuemu.tensor_descriptor import base_array, for_binder, is_descriptor, tensor_map
+from interp.hooks import Hooks
 from interp.launch import BASE_SYMBOLS, Module, Result
 from interp.memory import plan_addresses
 from interp.runtime.native import prefetch
@@ -82,7 +83,8 @@ def run(
     """
     if num_ctas != 1:
         raise Unsupported(
-            f"num_ctas={num_ctas}: clusters of more than one CTA are not modelled", help="run the kernel with num_ctas=1"
+            f"num_ctas={num_ctas}: clusters of more than one CTA are not modelled",
+            help="run the kernel with num_ctas=1",
         )
     asked = {"num_warps": num_warps, "num_stages": num_stages, "num_ctas": num_ctas}
     keywords = {**{k: v for k, v in asked.items() if v != _DEFAULTS[k]}, **constexprs}
@@ -169,11 +171,11 @@ def _described(result: Result, lowered: Lowered, notes: tuple[str, ...]) -> Resu
 
 
 def _converter(param: Param, kernel: Any, metadata: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """A function from the bound values to what the launch wants for one parameter: an array, a tensor map, a typed scalar."""
+    """A function from the bound values to what a launch wants for one parameter: array, tensor map, typed scalar."""
     name = kernel.params[param.path[0]].name
     rest = param.path[1:]
     if param.type == "nvTmaDesc":
-        *rest, _, number = rest
+        rest, number = rest[:-2], rest[-1]
     elif param.path[-1] in ("nan", "round"):
         rest = (*rest[:-1], {"nan": "padding", "round": "round_f32_to_tf32"}[str(param.path[-1])])
 

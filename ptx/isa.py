@@ -293,9 +293,9 @@ class Isa:
         """Declare a record; the decorated function is its meaning.
 
         `since`: lowest (PTX version, sm) of the whole record. `constraint(**mods)` returns why a combination of
-        modifiers is illegal, or None; it is asked again with integer immediates and counts, which need defaults. `writes`: names of written operands. `in_place`: operands that are read and
-        written where the machine keeps them, now or later (the meaning gets their places, see `interp.ops.wgmma`);
-        `settles`: the instruction may complete such earlier ones.
+        modifiers is illegal, or None; it is asked again with integer immediates and counts, which need defaults.
+        `writes`: names of written operands. `in_place`: operands read and written where the machine keeps them, now or
+        later (the meaning gets their places, see `interp.ops.wgmma`); `settles`: may complete such earlier ones.
         """
         head, _, tail = syntax.partition(" ")
         name = re.match(r"[a-z_0-9]+", head)
@@ -387,7 +387,8 @@ class Isa:
                     mods[spec.name] = operand.value
             reason = record.constraint(**mods) if record.constraint else None
             if reason is not None:
-                raise InvalidInput(f"'{inst.opcode}': {reason}", where=place(inst), help=f"the form is: {record.syntax}")
+                form = f"the form is: {record.syntax}"
+                raise InvalidInput(f"'{inst.opcode}': {reason}", where=place(inst), help=form)
             return Form(record, mods, _resolve_types(record, mods), inst.opcode)
         if candidates:
             raise InvalidInput(

@@ -26,7 +26,9 @@ def isa(name: str | None, markdown: bool) -> int:
         raise Unsupported(f"no form of '{name}' is modelled", help="gpuemu isa lists all that are")
     for o in found:
         (ptx_major, ptx_minor), sm = o.since
-        click.echo(f"{o.syntax}\n    {o.doc.splitlines()[0]}\n    class {o.cost.value}, PTX {ptx_major}.{ptx_minor}, sm_{sm}")
+        click.echo(
+            f"{o.syntax}\n    {o.doc.splitlines()[0]}\n    class {o.cost.value}, PTX {ptx_major}.{ptx_minor}, sm_{sm}"
+        )
         for key, choices in o.choices.items():
             click.echo(f"    .{key}: {' '.join(choices)}")
     return 0

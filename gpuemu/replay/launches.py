@@ -136,7 +136,14 @@ def _argument(given: Any, launch: Any, place: Any) -> Argument:
     if hasattr(given, "map"):
         m = given.map
         return TensorMapArgument(
-            given.name, _array(given.memory, launch, place), m.shape, m.strides, m.box, m.element_type, m.swizzle, m.fill
+            given.name,
+            _array(given.memory, launch, place),
+            m.shape,
+            m.strides,
+            m.box,
+            m.element_type,
+            m.swizzle,
+            m.fill,
         )
     if hasattr(given, "array"):
         return _array(given, launch, place)

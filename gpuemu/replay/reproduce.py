@@ -146,8 +146,8 @@ def argument(given: Argument, memory: list[NDArray[np.uint8]]) -> Any:
     """A launch argument from its record: a view of a buffer, a tensor map over one, or a scalar."""
     if isinstance(given, TensorMapArgument):
         return TensorMap(
-            argument(given.memory, memory), given.map_shape, given.map_strides, given.box, given.element_type, given.swizzle,
-            given.fill,
+            argument(given.memory, memory), given.map_shape, given.map_strides, given.box, given.element_type,
+            given.swizzle, given.fill,
         )  # fmt: skip
     if isinstance(given, ArrayArgument):
         if given.buffer is None:

@@ -37,10 +37,10 @@ _TEXT_STAGES = ("ttir", "ttgir", "llir", "ptx")
 class Param:
     """One parameter of the entry, in PTX order: a name, its place in the call, and Triton's type for it.
 
-    `path` is (parameter index, index inside a tuple ...); `type` is "*fp32", "*kfp32" (const), "i32", "u1", "fp32" ... A tensor
-    descriptor becomes several parameters, whose paths go on with "map" and the number of its `tensordesc_meta` (type "nvTmaDesc"),
-    or "base", then "shape" or "strides" and a dimension; "nan" and "round" are its flags.
-    Two more parameters, global scratch and profile scratch, both u64 addresses, follow the last one in the PTX.
+    `path` is (parameter index, index inside a tuple ...); `type` is "*fp32", "*kfp32" (const), "i32", "u1", "fp32" ...
+    A tensor descriptor becomes several parameters, whose paths go on with "map" and the number of its `tensordesc_meta`
+    (type "nvTmaDesc"), or "base", then "shape" or "strides" and a dimension; "nan" and "round" are its flags. Two more
+    parameters, global scratch and profile scratch, both u64 addresses, follow the last one in the PTX.
     """
 
     name: str
@@ -174,7 +174,9 @@ def _descriptor(name: str, path: Path, kind: str, number: int | None) -> Iterato
     Source: triton 3.9.0 `backends/driver.py`, `_expand_descriptor`."""
     match = re.fullmatch(r"tensordesc<(\w+)\[([\d, ]*)\]>", kind)
     if match is None:
-        raise Unsupported(f"parameter {name} is a tensor descriptor of type {kind}", help="tiled descriptors are modelled")
+        raise Unsupported(
+            f"parameter {name} is a tensor descriptor of type {kind}", help="tiled descriptors are modelled"
+        )
     rank = match[2].count(",") + 1
 
     def sizes(shape: str, strides: str) -> Iterator[Param]:
