@@ -1,7 +1,7 @@
-"""Write launches for a real GPU: `python -m tests.hardware.export DIR [NAME ...]`, then `on_gpu.py DIR` on a machine with one.
+"""Write launches for a real GPU: `python -m tests.hardware.export DIR [NAME ...]`, then `on_gpu.py DIR` there.
 
-Each case runs a kernel on the emulator with recording on; every launch becomes one `.npz`: the same PTX assembled for the GPU
-(`ptxas -arch=sm_90 -fmad=false`), its memory before, and the emulator's memory after it.
+Each case runs a kernel on the emulator with recording on; every launch becomes one `.npz`: the same PTX assembled for
+the GPU (`ptxas -arch=sm_90 -fmad=false`), its memory before, and the emulator's memory after it.
 """
 
 from __future__ import annotations

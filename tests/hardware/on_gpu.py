@@ -1,8 +1,9 @@
-"""Run exported launches on a real GPU and compare every byte: `python on_gpu.py DIR`. Needs numpy and a CUDA driver only.
+"""Run exported launches on a real GPU and compare every byte: `python on_gpu.py DIR`. Needs numpy and a CUDA driver
+only.
 
-DIR holds one `.npz` a launch, written by `export.py`: the cubin, the parameter block with the places of its pointers, the
-memory before the launch, and the memory after it as the emulator left it. Prints one line a launch and writes `results.json`,
-whose digests of the GPU's memory are what `h200_launches.json` holds.
+DIR holds one `.npz` a launch, written by `export.py`: the cubin, the parameter block with the places of its pointers,
+the memory before the launch, and the memory after it as the emulator left it. Prints one line a launch and writes
+`results.json`, whose digests of the GPU's memory are what `h200_launches.json` holds.
 """
 
 from __future__ import annotations
@@ -42,12 +43,18 @@ class Gpu:
     def upload(self, data: np.ndarray[Any, Any]) -> int:
         pointer = ctypes.c_uint64()
         self.check(self.cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(max(data.nbytes, 16))))
-        self.check(self.cuda.cuMemcpyHtoD_v2(pointer, data.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(data.nbytes)))
+        self.check(
+            self.cuda.cuMemcpyHtoD_v2(pointer, data.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(data.nbytes))
+        )
         return pointer.value
 
     def download(self, pointer: int, size: int) -> np.ndarray[Any, Any]:
         out = np.empty(size, np.uint8)
-        self.check(self.cuda.cuMemcpyDtoH_v2(out.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(pointer), ctypes.c_size_t(size)))
+        self.check(
+            self.cuda.cuMemcpyDtoH_v2(
+                out.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(pointer), ctypes.c_size_t(size)
+            )
+        )
         return out
 
     def free(self, pointer: int) -> None:
@@ -78,7 +85,7 @@ def main(folder: Path) -> int:
         meta = json.loads(str(case["meta"]))
         try:
             told = run(gpu, case, meta)
-        except Exception as error:  # noqa: BLE001  (one failing case must not hide the others)
+        except Exception as error:  # one failing case must not hide the others
             told = {"error": str(error)}
         results["launches"][path.stem] = told
         print(path.stem, {k: v for k, v in told.items() if k not in ("before", "after")}, flush=True)
@@ -96,7 +103,7 @@ def run(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
     differing = changed = 0
     first = None
     digests = {"before": [], "after": []}
-    for i, (pointer, before) in enumerate(zip(pointers, befores)):
+    for i, (pointer, before) in enumerate(zip(pointers, befores, strict=True)):
         got, want = gpu.download(pointer, before.nbytes), case[f"after{i}"]
         gpu.free(pointer)
         if i in meta["scratch"]:  # holds device addresses

@@ -1,7 +1,7 @@
 """Whole kernels against a real H200: the emulator's memory after a launch has the digests that the GPU's memory had.
 
-`h200_launches.json` is `results.json` of `on_gpu.py` (GPU, driver, date). A case whose inputs cannot be regenerated on this numpy is
-skipped by name. A few cases run always, all of them in `make judges`.
+`h200_launches.json` is `results.json` of `on_gpu.py` (GPU, driver, date). A case whose inputs cannot be regenerated on
+this numpy is skipped by name. A few cases run always, all of them in `make judges`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,19 @@ import pytest
 
 pytest.importorskip("triton")
 
-from interp.launch import recording  # noqa: E402
-from interp.record import ArrayArgument  # noqa: E402
-from tests.hardware.cases import CASES  # noqa: E402
+from interp.launch import recording
+from interp.record import ArrayArgument
+from tests.hardware.cases import CASES
 
 ANSWERS: dict[str, Any] = json.loads(Path(__file__).with_name("h200_launches.json").read_text())["launches"]
-QUICK = {"softmax_f32_sm80", "matmul_f16_sm80", "matmul_bf16_sm80", "flash_attention_f16_sm80", "matmul_f16_3_stages_sm90", "matmul_e4m3_sm90"}
+QUICK = {
+    "softmax_f32_sm80",
+    "matmul_f16_sm80",
+    "matmul_bf16_sm80",
+    "flash_attention_f16_sm80",
+    "matmul_f16_3_stages_sm90",
+    "matmul_e4m3_sm90",
+}
 
 
 @pytest.mark.parametrize(

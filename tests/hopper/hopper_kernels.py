@@ -1,7 +1,7 @@
 """Triton kernels for sm_90: what production code on an H100 looks like, one of each kind.
 
-Plain and pipelined products, persistent ones, tensor descriptors made by the host and inside the kernel, warp-specialised
-loops, attention, and waiting on other CTAs. `tests/hopper/corpus.py` says with what they are lowered.
+Plain and pipelined products, persistent ones, tensor descriptors made by the host and inside the kernel,
+warp-specialised loops, attention, and waiting on other CTAs. `tests/hopper/corpus.py` says with what they are lowered.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def matmul_host_descriptors(a, b, c, k, BM: tl.constexpr, BN: tl.constexpr, BK: 
 
 @triton.jit
 def matmul_device_descriptors(
-    a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, SPECIALISE: tl.constexpr,
+    a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    STAGES: tl.constexpr, SPECIALISE: tl.constexpr,
 ):  # fmt: skip
     """Descriptors made inside the kernel, in global scratch; B is stored transposed."""
     da = tl.make_tensor_descriptor(a, shape=[m, k], strides=[k, 1], block_shape=[BM, BK])

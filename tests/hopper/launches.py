@@ -1,6 +1,8 @@
-"""Launches of the kernels in `hopper_kernels`, with what they should give: name -> a function of (target, options of `gpuemu.run`).
+"""Launches of the kernels in `hopper_kernels`, with what they should give: name -> a function of (target, options of
+`gpuemu.run`).
 
-Used by the tests here, by the comparison with a real GPU (`tests/hardware`) and by measurements. Inputs are plain normal numbers.
+Used by the tests here, by the comparison with a real GPU (`tests/hardware`) and by measurements. Inputs are plain
+normal numbers.
 """
 
 from __future__ import annotations
@@ -93,13 +95,15 @@ def persistent(target: str, **options: Any) -> Outcome:
     m, n, k = 192, 128, 96
     a, b, c = numbers(1, (m, k), np.float16), numbers(2, (k, n), np.float16), np.zeros((m, n), np.float16)
     result = gpuemu.run(
-        kernels.matmul_persistent, (4,), a, b, c, m, n, k, k, n, n, CTAS=4, BM=64, BN=64, BK=32, STAGES=3, target=target,
-        enable_fp_fusion=False, **options,
+        kernels.matmul_persistent, (4,), a, b, c, m, n, k, k, n, n, CTAS=4, BM=64, BN=64, BK=32, STAGES=3,
+        target=target, enable_fp_fusion=False, **options,
     )  # fmt: skip
     return product(result, a, b, c, 2.0**-23)
 
 
-def host_descriptors(target: str, *, shape: tuple[int, int, int] = (128, 128, 128), stages: int = 3, bk: int = 64, **options: Any) -> Outcome:
+def host_descriptors(
+    target: str, *, shape: tuple[int, int, int] = (128, 128, 128), stages: int = 3, bk: int = 64, **options: Any
+) -> Outcome:
     m, n, k = shape
     a, b, c = numbers(1, (m, k), np.float16), numbers(2, (k, n), np.float16), np.zeros((m, n), np.float16)
     result = gpuemu.run(
@@ -113,8 +117,8 @@ def device_descriptors(target: str, *, specialise: bool = False, **options: Any)
     m, n, k = 160, 128, 192
     a, b, c = numbers(1, (m, k), np.float16), numbers(2, (n, k), np.float16), np.zeros((m, n), np.float16)
     result = gpuemu.run(
-        kernels.matmul_device_descriptors, (blocks(m, 128), blocks(n, 64)), a, b, c, m, n, k, BM=128, BN=64, BK=64, STAGES=3,
-        SPECIALISE=specialise, target=target, enable_fp_fusion=False, **options,
+        kernels.matmul_device_descriptors, (blocks(m, 128), blocks(n, 64)), a, b, c, m, n, k,
+        BM=128, BN=64, BK=64, STAGES=3, SPECIALISE=specialise, target=target, enable_fp_fusion=False, **options,
     )  # fmt: skip
     return product(result, a, b.T, c, 2.0**-23)
 
@@ -125,8 +129,9 @@ def persistent_descriptors(target: str, *, dtype: str = "f16", flatten: bool = F
     kind = DTYPES[dtype]
     a, b, c = numbers(1, (m, k), kind), numbers(2, (n, k), kind), np.zeros((m, n), np.float16)
     result = gpuemu.run(
-        kernels.matmul_persistent_descriptors, (2,), describe(a, [128, bk]), describe(b, [64, bk]), describe(c, [128, 64]), m, n, k,
-        CTAS=2, BM=128, BN=64, BK=bk, STAGES=3, SPECIALISE=False, FLATTEN=flatten, target=target, enable_fp_fusion=False, **options,
+        kernels.matmul_persistent_descriptors, (2,), describe(a, [128, bk]), describe(b, [64, bk]),
+        describe(c, [128, 64]), m, n, k, CTAS=2, BM=128, BN=64, BK=bk, STAGES=3, SPECIALISE=False, FLATTEN=flatten,
+        target=target, enable_fp_fusion=False, **options,
     )  # fmt: skip
     return product(result, a, b.T, c, 2.0**-23 if dtype == "f16" else 2.0**-12)
 
@@ -141,12 +146,14 @@ def attended(result: Any, q: Array, k: Array, v: Array, out: Array) -> Outcome:
     return Outcome(result, out, exact, bound)
 
 
-def attention(target: str, *, heads: int = 2, seq: int = 160, dim: int = 64, bn: int = 32, stages: int = 2, **options: Any) -> Outcome:
+def attention(
+    target: str, *, heads: int = 2, seq: int = 160, dim: int = 64, bn: int = 32, stages: int = 2, **options: Any
+) -> Outcome:
     q, k, v = (numbers(s, (heads, seq, dim), np.float16) for s in (1, 2, 3))
     out = np.zeros_like(q)
     result = gpuemu.run(
-        kernels.attention, (blocks(seq, 64), heads), q, k, v, out, seq, 0.125, BM=64, BN=bn, D=dim, STAGES=stages, target=target,
-        enable_fp_fusion=False, **options,
+        kernels.attention, (blocks(seq, 64), heads), q, k, v, out, seq, 0.125, BM=64, BN=bn, D=dim, STAGES=stages,
+        target=target, enable_fp_fusion=False, **options,
     )  # fmt: skip
     return attended(result, q, k, v, out)
 
@@ -157,8 +164,8 @@ def attention_descriptors(target: str, *, specialise: bool = False, **options: A
     out = np.zeros_like(q)
     maps = [describe(x.reshape(heads * seq, dim), [64, dim]) for x in (q, k, v, out)]
     result = gpuemu.run(
-        kernels.attention_descriptors, (seq // 64, heads), *maps, seq, 0.125, BM=64, BN=64, D=dim, STAGES=2, SPECIALISE=specialise,
-        target=target, enable_fp_fusion=False, **options,
+        kernels.attention_descriptors, (seq // 64, heads), *maps, seq, 0.125, BM=64, BN=64, D=dim, STAGES=2,
+        SPECIALISE=specialise, target=target, enable_fp_fusion=False, **options,
     )  # fmt: skip
     return attended(result, q, k, v, out)
 
@@ -166,7 +173,9 @@ def attention_descriptors(target: str, *, specialise: bool = False, **options: A
 def softmax(target: str, **options: Any) -> Outcome:
     x = numbers(1, (8, 1000), np.float32)
     out = np.zeros_like(x)
-    result = gpuemu.run(kernels.softmax, (8,), x, out, 1000, 1000, BLOCK=1024, target=target, enable_fp_fusion=False, **options)
+    result = gpuemu.run(
+        kernels.softmax, (8,), x, out, 1000, 1000, BLOCK=1024, target=target, enable_fp_fusion=False, **options
+    )
     e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
     exact = e / e.sum(-1, keepdims=True)
     return Outcome(result, out, exact, 2.0**-19 * exact)
@@ -175,17 +184,23 @@ def softmax(target: str, **options: Any) -> Outcome:
 def layernorm(target: str, **options: Any) -> Outcome:
     x, w, b = numbers(1, (5, 1000), np.float16), numbers(2, (1000,), np.float16), numbers(3, (1000,), np.float16)
     out = np.zeros_like(x)
-    result = gpuemu.run(kernels.layernorm, (5,), x, w, b, out, 1000, 1000, 1e-5, BLOCK=1024, target=target, enable_fp_fusion=False, **options)
+    result = gpuemu.run(
+        kernels.layernorm, (5,), x, w, b, out, 1000, 1000, 1e-5, BLOCK=1024,
+        target=target, enable_fp_fusion=False, **options,
+    )  # fmt: skip
     x64 = x.astype(np.float64)
     normal = (x64 - x64.mean(-1, keepdims=True)) / np.sqrt(x64.var(-1, keepdims=True) + 1e-5)
     exact = normal * w.astype(np.float64) + b.astype(np.float64)
-    return Outcome(result, out, exact, 2.0**-11 * np.abs(exact) + 2.0**-16 * (1 + np.abs(normal * w.astype(np.float64))))
+    bound = 2.0**-11 * np.abs(exact) + 2.0**-16 * (1 + np.abs(normal * w.astype(np.float64)))
+    return Outcome(result, out, exact, bound)
 
 
 def lock(target: str, **options: Any) -> Outcome:
     x = np.arange(2000, dtype=np.float32)
     out, mutex = np.zeros(1, np.float32), np.zeros(1, np.int32)
-    result = gpuemu.run(kernels.sum_under_lock, (blocks(2000, 256),), x, out, mutex, 2000, BLOCK=256, target=target, **options)
+    result = gpuemu.run(
+        kernels.sum_under_lock, (blocks(2000, 256),), x, out, mutex, 2000, BLOCK=256, target=target, **options
+    )
     return Outcome(result, out, np.array([1999000.0]), np.zeros(1))
 
 

@@ -1,4 +1,5 @@
-"""Small sm_90a kernels from a body: registers, the thread's number, pointers `%in` and `%out`, 8 KiB of shared memory `s`."""
+"""Small sm_90a kernels from a body: registers, the thread's number, pointers `%in` and `%out`, 8 KiB of shared memory
+`s`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import gpuemu
 
 
 def kernel(body: str, params: str = "") -> str:
-    """PTX of entry `k(in, out, params)`. Ready: %t = tid.x, %s = address of s, %in, %out, %pi (&in[tid]), %po (&out[tid])."""
+    """PTX of entry `k(in, out, params)`. Ready: %t = tid.x, %s = address of s, %in, %out, %pi (&in[tid]), %po
+    (&out[tid])."""
     return f"""
 .version 8.4
 .target sm_90a
@@ -42,6 +44,5 @@ def output(text: str, block: int, given: Any, count: int, *more: Any, **options:
 
 def wait(offset: int, parity: int | str) -> str:
     """Wait for a phase of the barrier at a byte of s."""
-    return (
-        f"{{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%s+{offset}], {parity}; @!done bra again; }}"
-    )
+    poll = f"mbarrier.try_wait.parity.shared::cta.b64 done, [%s+{offset}], {parity};"
+    return f"{{ .reg .pred done; again: {poll} @!done bra again; }}"

@@ -1,4 +1,5 @@
-"""Asynchronous operations take effect at the wait that guarantees it: for each mechanism, the same kernel with its wait and without."""
+"""Asynchronous operations take effect at the wait that guarantees it: for each mechanism, the same kernel with its wait
+and without."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ READ = "shl.b32 %r1, %t, 2; add.u32 %r1, %r1, %s; ld.shared.u32 %r2, [%r1]; st.g
 FILL = "shl.b32 %r1, %t, 2; add.u32 %r1, %r1, %s; st.shared.u32 [%r1], %t; bar.sync 0;"
 
 
-def with_and_without(text: str, line: str, block: int, given: np.ndarray, count: int, *more: object) -> tuple[np.ndarray, np.ndarray]:
+def with_and_without(
+    text: str, line: str, block: int, given: np.ndarray, count: int, *more: object
+) -> tuple[np.ndarray, np.ndarray]:
     """Outputs of a kernel, and of the kernel without the lines of its wait; eagerly completed both are the same."""
     assert line in text
     without = text.replace(line, "")
@@ -38,8 +41,8 @@ def test_cp_async_through_an_mbarrier() -> None:
     init = INIT.replace("], 1;", "], 64;")
     waiting = wait(4096, 0)
     body = (
-        f"{FILL} {init} cp.async.ca.shared.global [%r1], [%pi], 4; cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s+4096];"
-        f"{waiting} {READ}"
+        f"{FILL} {init} cp.async.ca.shared.global [%r1], [%pi], 4;"
+        f"cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%s+4096]; {waiting} {READ}"
     )
     right, wrong = with_and_without(kernel(body), waiting, 64, WORDS, 64)
     np.testing.assert_array_equal(right, WORDS[:64])
@@ -67,7 +70,8 @@ TAKE_MAP = "mov.u64 %d1, p_map; cvta.param.u64 %d1, %d1; mov.u32 %r3, 0;"
 
 def test_tensor_load() -> None:
     waiting = wait(4096, 0)
-    load = "@%p0 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%s], [%d1, {%r3, %r3}], [%s+4096];"
+    opcode = "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes"
+    load = f"@%p0 {opcode} [%s], [%d1, {{%r3, %r3}}], [%s+4096];"
     body = f"{FILL} {TAKE_MAP} {INIT} {EXPECT.format(bytes=256)} {load} {waiting} {READ}"
     source = WORDS.reshape(32, 32)
     right, wrong = with_and_without(kernel(body, MAP), waiting, 64, WORDS, 64, tensor_map(source, (4, 16)))
@@ -79,17 +83,21 @@ def test_tensor_load() -> None:
 def test_bulk_store(read: str) -> None:
     waiting = f"@%p0 cp.async.bulk.wait_group{read} 0;"
     store = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%out], [%s], 256; @%p0 cp.async.bulk.commit_group;"
-    body = f"{FILL} {ONE_THREAD} fence.proxy.async.shared::cta; {store} {waiting} bar.sync 0; mov.u32 %r5, 7; st.shared.u32 [%r1], %r5;"
+    overwrite = "bar.sync 0; mov.u32 %r5, 7; st.shared.u32 [%r1], %r5;"
+    body = f"{FILL} {ONE_THREAD} fence.proxy.async.shared::cta; {store} {waiting} {overwrite}"
     right, wrong = with_and_without(kernel(body), waiting, 64, WORDS, 64)
     np.testing.assert_array_equal(right, np.arange(64))
     np.testing.assert_array_equal(wrong, np.full(64, 7))
 
 
 def test_tensor_store_waits_for_the_right_group() -> None:
-    store = "@%p0 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d1, {%r3, %r4}], [%s]; @%p0 cp.async.bulk.commit_group;"
+    store = (
+        "@%p0 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d1, {%r3, %r4}], [%s];"
+        "@%p0 cp.async.bulk.commit_group;"
+    )
     body = (
-        f"{FILL} {ONE_THREAD} {TAKE_MAP} mov.u32 %r4, 0; {store} mov.u32 %r4, 2; {store} @%p0 cp.async.bulk.wait_group 1; bar.sync 0;"
-        "mov.u32 %r5, 7; st.shared.u32 [%r1], %r5;"
+        f"{FILL} {ONE_THREAD} {TAKE_MAP} mov.u32 %r4, 0; {store} mov.u32 %r4, 2; {store}"
+        "@%p0 cp.async.bulk.wait_group 1; bar.sync 0; mov.u32 %r5, 7; st.shared.u32 [%r1], %r5;"
     )
     out = np.zeros((4, 32), np.uint32)
     result, _ = launch(kernel(body, MAP), 64, WORDS, 64, tensor_map(out, (2, 32)))
@@ -100,7 +108,8 @@ def test_tensor_store_waits_for_the_right_group() -> None:
 
 @pytest.mark.parametrize("op", ["add.u32", "max.u32", "xor.b32"])
 def test_bulk_reduction(op: str) -> None:
-    store = f"@%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group.{op} [%in], [%s], 256; @%p0 cp.async.bulk.commit_group;"
+    reduction = f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{op} [%in], [%s], 256;"
+    store = f"@%p0 {reduction} @%p0 cp.async.bulk.commit_group;"
     body = f"{FILL} mov.u32 %r5, 5; st.shared.u32 [%r1], %r5; bar.sync 0; {ONE_THREAD} {store}"  # at the end of the CTA
     data = WORDS.copy()
     output(kernel(body), 64, data, 64)

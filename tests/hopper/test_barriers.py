@@ -14,7 +14,8 @@ INIT = "setp.eq.u32 %p0, %t, 0; @%p0 mbarrier.init.shared::cta.b64 [%s], {count}
 def test_a_producer_and_a_consumer_take_turns() -> None:
     """Warp 1 hands values to warp 0 through one slot, with a full and an empty barrier."""
     body = f"""
-setp.eq.u32 %p0, %t, 0; @%p0 mbarrier.init.shared::cta.b64 [%s], 32; @%p0 mbarrier.init.shared::cta.b64 [%s+8], 32; bar.sync 0;
+setp.eq.u32 %p0, %t, 0; @%p0 mbarrier.init.shared::cta.b64 [%s], 32;
+@%p0 mbarrier.init.shared::cta.b64 [%s+8], 32; bar.sync 0;
 and.b32 %r0, %t, 31; shl.b32 %r1, %r0, 2; add.u32 %r1, %r1, %s; mov.u32 %r2, 0; mov.u32 %r9, 0;
 setp.lt.u32 %p1, %t, 32; @%p1 bra consumer;
 producer: and.b32 %r3, %r2, 1; xor.b32 %r3, %r3, 1;
@@ -35,8 +36,8 @@ def test_states_counts_and_drops() -> None:
 mbarrier.arrive.shared::cta.b64 %d0, [%s]; mbarrier.test_wait.shared::cta.b64 %p1, [%s], %d0; selp.u32 %r1, 1, 0, %p1;
 st.global.u32 [%out], %r1;
 mbarrier.pending_count.b64 %r2, %d0; st.global.u32 [%out+4], %r2;
-mbarrier.arrive.shared::cta.b64 %d1, [%s], 2; mbarrier.test_wait.shared::cta.b64 %p1, [%s], %d0; selp.u32 %r1, 1, 0, %p1;
-st.global.u32 [%out+8], %r1;
+mbarrier.arrive.shared::cta.b64 %d1, [%s], 2;
+mbarrier.test_wait.shared::cta.b64 %p1, [%s], %d0; selp.u32 %r1, 1, 0, %p1; st.global.u32 [%out+8], %r1;
 mbarrier.arrive_drop.shared::cta.b64 %d1, [%s]; mbarrier.arrive.shared::cta.b64 %d1, [%s], 2;
 mbarrier.arrive.shared::cta.b64 %d2, [%s]; mbarrier.pending_count.b64 %r2, %d2; st.global.u32 [%out+12], %r2;
 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%s], 64; mbarrier.arrive.shared::cta.b64 %d3, [%s];

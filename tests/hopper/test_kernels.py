@@ -24,7 +24,14 @@ def test_kernel(name: str, target: str) -> None:
 
 @pytest.mark.parametrize("mode", ["eager", "seeded:1", "seeded:2"])
 @pytest.mark.parametrize(
-    "name", ["matmul_f16_4_stages", "persistent_descriptors", "attention", "device_descriptors_specialised", "attention_descriptors_specialised"]
+    "name",
+    [
+        "matmul_f16_4_stages",
+        "persistent_descriptors",
+        "attention",
+        "device_descriptors_specialised",
+        "attention_descriptors_specialised",
+    ],
 )
 def test_correct_kernels_give_the_same_bytes_under_any_asynchrony(name: str, mode: str) -> None:
     late = CASES[name]("sm_90")
@@ -38,7 +45,9 @@ def test_correct_kernels_give_the_same_bytes_under_any_asynchrony(name: str, mod
 def test_descriptor_copies_pad_with_zeros(dtype: str, row: int, col: int) -> None:
     x = numbers(3, (40, 80), DTYPES[dtype])
     out = np.zeros((32, 64), DTYPES[dtype])
-    result = gpuemu.run(kernels.descriptor_copy, (1,), describe(x, [32, 64]), describe(out, [32, 64]), row, col, BM=32, BN=64)
+    result = gpuemu.run(
+        kernels.descriptor_copy, (1,), describe(x, [32, 64]), describe(out, [32, 64]), row, col, BM=32, BN=64
+    )
     assert result.findings == ()
     wide = np.zeros((120, 200), np.float64)
     wide[40:80, 60:140] = x.astype(np.float64)
