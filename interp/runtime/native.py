@@ -15,6 +15,7 @@ an empty cache a second process helps (`prefetch`).
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -146,6 +147,8 @@ def prefetch(names: Iterable[str]) -> None:
     second core or a cache, and for symbols that are there already; if the process fails, `address` compiles as
     usual."""
     root = _cache_dir()
+    if multiprocessing.parent_process() is not None:  # the other cores have workers of their own
+        return
     missing = [n for n in names if n in _REGISTRY and n not in _COMPILED and n not in _HELPERS and not _is_marked(n)]
     if root is None or not missing or _cores() < 2:
         return
