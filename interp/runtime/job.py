@@ -112,18 +112,17 @@ def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
     """Run a job in `slots` slots of `arena`; its memory must stay in place until this returns."""
     frames, shared, queues, local, bulk, _ = job.parts
     base = _address(arena)
-    for slot in range(slots):
-        start = slot * job.slot_bytes
-        # only the state word decides whether a slot is free; slots beyond the first are zero until used
-        if slot == 0 or arena[start + 8 * CTX["STATE"]] != 0:
-            arena[start + 8 * CTX["STATE"] : start + 8 * CTX["STATE"] + 8] = 0
+    size = job.slot_bytes
+    # a slot is busy when its state word is CTA_RUNNING: clear what another launch left there (its low byte tells)
+    states = arena[: slots * size].reshape(slots, size)[:, 8 * CTX["STATE"] : 8 * CTX["STATE"] + 8]
+    states[states[:, 0] != 0] = 0
     template = _template(job)
     zeroed = np.array([*job.recipe.zeroed, (0, 0)], np.int64)
     words = np.zeros(len(JOB), np.int64)
     for name, value in {
         "RUN_WARP": job.run_warp,
         "SLOTS": base,
-        "SLOT_BYTES": job.slot_bytes,
+        "SLOT_BYTES": size,
         "NSLOTS": slots,
         "CTAS": _address(job.ctas),
         "NCTAS": len(job.ctas),
