@@ -10,9 +10,11 @@ elements 2 (l mod 4) and 2 (l mod 4) + 1 of row l / 4 (with `.trans` of column l
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from interp.runtime.access import get, locate
 from interp.runtime.native import symbol
-from interp.runtime.raw import load_u16, load_u32, store_u16, store_u32, u32
+from interp.runtime.raw import load_u16, load_u32, native_inline, store_u16, store_u32, u32
 from interp.tensorcore.expanded import mma_f64, mma_fp8_expanded
 from interp.tensorcore.fast import mma
 from interp.tensorcore.integers import mma_s8
@@ -22,6 +24,19 @@ def pack(arguments: tuple[int, ...]) -> tuple[int, ...]:
     """A float plan's eight arguments as four parameters: (groups, kinds, out kind), block, (F, out fraction), floor."""
     groups, kind_a, kind_b, block, fraction, floor, out_kind, out_fraction = arguments
     return groups | kind_a << 8 | kind_b << 16 | out_kind << 24, block, fraction | out_fraction << 8, floor
+
+
+@native_inline
+def _float(
+    product: Callable[..., None], results: int, operands: int, kinds: int, block: int, fractions: int, floor: int
+) -> None:
+    groups = kinds & 255
+    b = operands + 256 * groups
+    c = b + 128 * groups
+    product(
+        results, operands, b, c, groups, kinds >> 8 & 255, kinds >> 16 & 255, block, fractions & 255, floor,
+        kinds >> 24, fractions >> 8,
+    )  # fmt: skip
 
 
 @symbol("warp_mma")
@@ -37,13 +52,7 @@ def warp_mma(
     fractions: int,
     floor: int,
 ) -> None:
-    groups = kinds & 255
-    b = operands + 256 * groups
-    c = b + 128 * groups
-    mma(
-        results, operands, b, c, groups, kinds >> 8 & 255, kinds >> 16 & 255, block, fractions & 255, floor,
-        kinds >> 24, fractions >> 8,
-    )  # fmt: skip
+    _float(mma, results, operands, kinds, block, fractions, floor)
 
 
 @symbol("warp_mma_fp8_expanded")
@@ -59,13 +68,7 @@ def warp_mma_fp8_expanded(
     fractions: int,
     floor: int,
 ) -> None:
-    groups = kinds & 255
-    b = operands + 256 * groups
-    c = b + 128 * groups
-    mma_fp8_expanded(
-        results, operands, b, c, groups, kinds >> 8 & 255, kinds >> 16 & 255, block, fractions & 255, floor,
-        kinds >> 24, fractions >> 8,
-    )  # fmt: skip
+    _float(mma_fp8_expanded, results, operands, kinds, block, fractions, floor)
 
 
 @symbol("warp_mma_s8")

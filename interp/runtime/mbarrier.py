@@ -22,7 +22,7 @@ from interp.runtime.bulk_list import complete_for_barrier
 from interp.runtime.layout import FAULT_BAD_MBARRIER
 from interp.runtime.mbarrier_word import ABSENT, arrive, expect, load_barrier, parity_of, transact
 from interp.runtime.native import symbol
-from interp.runtime.raw import i64, load_u32, load_u64, native, store_u32, store_u64, u32, u64
+from interp.runtime.raw import i64, load_u32, load_u64, native, native_inline, store_u32, store_u64, u32, u64
 from interp.runtime.waiting import note_event, wait_for
 
 _MOST = (1 << 20) - 1
@@ -69,11 +69,11 @@ def mbarrier_inval(
             store_u64(at, u64(ABSENT))
 
 
-@symbol("mbarrier_arrive")
-def mbarrier_arrive(
-    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, drop: int, p2: int, p3: int
+@native_inline
+def _arrive_lanes(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, drop: int, expects: bool
 ) -> None:
-    """Operands: address, count. Result: the state before. `drop`: later phases expect fewer arrivals as well."""
+    """Operands: address, and bytes to expect before one arrival or else the number of arrivals."""
     for i in range(32):
         store_u64(results + 8 * i, u64(0))
         if mask >> i & 1:
@@ -82,10 +82,21 @@ def mbarrier_arrive(
             if at == 0:
                 return
             store_u64(results + 8 * i, load_u64(at))
-            if not arrive(at, u64(load_u32(operands + 256 + 4 * i)), drop):
+            word = load_u32(operands + 256 + 4 * i)
+            if expects:
+                expect(at, i64(word))
+            if not arrive(at, u64(1) if expects else u64(word), drop):
                 fault(ctx, warp, site, i, FAULT_BAD_MBARRIER, address, 8)
                 return
             note_event(ctx)
+
+
+@symbol("mbarrier_arrive")
+def mbarrier_arrive(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, drop: int, p2: int, p3: int
+) -> None:
+    """Operands: address, count. Result: the state before. `drop`: later phases expect fewer arrivals as well."""
+    _arrive_lanes(ctx, warp, site, mask, results, operands, space, drop, False)
 
 
 @symbol("mbarrier_arrive_expect")
@@ -93,19 +104,7 @@ def mbarrier_arrive_expect(
     ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, drop: int, p2: int, p3: int
 ) -> None:
     """Operands: address, bytes. Result: the state before. Expects bytes, then arrives once."""
-    for i in range(32):
-        store_u64(results + 8 * i, u64(0))
-        if mask >> i & 1:
-            address = get(operands + 8 * i)
-            at = find_barrier(ctx, warp, site, i, space, address)
-            if at == 0:
-                return
-            store_u64(results + 8 * i, load_u64(at))
-            expect(at, i64(load_u32(operands + 256 + 4 * i)))
-            if not arrive(at, u64(1), drop):
-                fault(ctx, warp, site, i, FAULT_BAD_MBARRIER, address, 8)
-                return
-            note_event(ctx)
+    _arrive_lanes(ctx, warp, site, mask, results, operands, space, drop, True)
 
 
 @symbol("mbarrier_transact")
