@@ -1,8 +1,9 @@
 """Asynchronous matrix products of a warpgroup (PTX ISA, 'Asynchronous Warpgroup Level Matrix Instructions').
 
-Accumulators are *in place*: the meaning does not get their values but where the warp keeps them, as words of byte offsets in its
-frame (-1: nobody reads it), 32 to a word, and the machine updates them there when the operation takes effect: at the wait, under
-late completion (`interp.runtime.wgmma`). The engine cuts its regions so that no copy of an accumulator is held across that.
+Accumulators are *in place*: the meaning does not get their values but where the warp keeps them, as words of byte
+offsets in its frame (-1: nobody reads it), 32 to a word, and the machine updates them there when the operation takes
+effect: at the wait, under late completion (`interp.runtime.wgmma`). The engine cuts its regions so that no copy of an
+accumulator is held across that.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ def _float(k: Kit, shape: str, dtype: str, atype: str, btype: str, flags: int) -
 
 
 _HALF: dict[str, Any] = {
-    "shape": _shapes(16), "dtype": (".f32", ".f16"), "atype": (".f16", ".bf16"), "btype": (".f16", ".bf16"), "effect": Effect.WARP,
-    "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "ref": _REF, "in_place": ("d",), "constraint": _legal_half,
+    "shape": _shapes(16), "dtype": (".f32", ".f16"), "atype": (".f16", ".bf16"), "btype": (".f16", ".bf16"),
+    "effect": Effect.WARP, "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "ref": _REF,
+    "in_place": ("d",), "constraint": _legal_half,
 }
 
 
@@ -88,7 +90,8 @@ def wgmma_half_registers(k: Kit, shape: str, dtype: str, atype: str, btype: str,
 
 
 _TF32: dict[str, Any] = {
-    **_HALF, "shape": _shapes(8), "dtype": (".f32",), "atype": (".tf32",), "btype": (".tf32",), "constraint": _legal_signs,
+    **_HALF, "shape": _shapes(8), "dtype": (".f32",), "atype": (".tf32",), "btype": (".tf32",),
+    "constraint": _legal_signs,
 }  # fmt: skip
 _FP8: dict[str, Any] = {
     **_TF32, "shape": _shapes(32), "dtype": (".f32", ".f16"), "atype": (".e4m3", ".e5m2"), "btype": (".e4m3", ".e5m2"),
@@ -120,13 +123,14 @@ def wgmma_fp8_registers(k: Kit, shape: str, dtype: str, atype: str, btype: str, 
 
 
 _INT: dict[str, Any] = {
-    "shape": _shapes(32), "atype": (".s8", ".u8"), "btype": (".s8", ".u8"), "effect": Effect.WARP, "varies": Varies.ALWAYS,
-    "cost": Cost.TENSOR, "since": _SINCE, "ref": _REF, "in_place": ("d",),
+    "shape": _shapes(32), "atype": (".s8", ".u8"), "btype": (".s8", ".u8"), "effect": Effect.WARP,
+    "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "ref": _REF, "in_place": ("d",),
 }  # fmt: skip
 
 
 def _integer(k: Kit, shape: str, satfinite: bool, atype: str, btype: str, flags: int) -> Any:
-    flags |= machine.INTEGER | (atype == "s8") * machine.SIGNED_A | (btype == "s8") * machine.SIGNED_B | satfinite * machine.CLAMP
+    flags |= machine.INTEGER | satfinite * machine.CLAMP
+    flags |= (atype == "s8") * machine.SIGNED_A | (btype == "s8") * machine.SIGNED_B
     start = k.warp("async_wgmma", (), 2 | F32 << 24, _columns(shape) // 8 << 8 | flags << 16)
 
     def issue(d: Any, a: Any, b: Any, p: Any) -> None:

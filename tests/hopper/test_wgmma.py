@@ -1,4 +1,5 @@
-"""`wgmma` through the engine: against what an H200 answered, against the scalar law in every layout, and with its wait forgotten."""
+"""`wgmma` through the engine: against what an H200 answered, against the scalar law in every layout, and with its wait
+forgotten."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def finite(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Any:
     if kind in ("s8", "u8"):
         return rng.integers(0, 256, shape, dtype=np.uint8)
     if kind in ("e4m3", "e5m2"):
-        return (rng.integers(0, 2, shape, dtype=np.uint8) << 7 | rng.integers(0, 0x78, shape, dtype=np.uint8)).astype(np.uint8)
+        signs, magnitudes = rng.integers(0, 2, shape, dtype=np.uint8), rng.integers(0, 0x78, shape, dtype=np.uint8)
+        return (signs << 7 | magnitudes).astype(np.uint8)
     values = rng.standard_normal(shape).astype(np.float32)
     if kind == "f16":
         return values.astype(np.float16).view(np.uint16)
@@ -78,8 +80,9 @@ def law(a: Any, b: Any, c: Any, types: tuple[str, str, str]) -> Any:
     for i in range(64):
         for j in range(len(b)):
             word = dot(
-                a[i].ctypes.data, b[j].ctypes.data, size, size, a.shape[1], KINDS[atype], KINDS[btype], np.uint32(c[i, j]),
-                F16 if dtype == "f16" else F32, numbers.block, numbers.fraction, numbers.floor, numbers.out_fraction,
+                a[i].ctypes.data, b[j].ctypes.data, size, size, a.shape[1], KINDS[atype], KINDS[btype],
+                np.uint32(c[i, j]), F16 if dtype == "f16" else F32,
+                numbers.block, numbers.fraction, numbers.floor, numbers.out_fraction,
             )  # fmt: skip
             out[i, j] = word
     return out
@@ -125,14 +128,18 @@ def test_layouts(types: tuple[str, str, str], n: int, swizzle_a: Any, mn_a: bool
         words = a.view(np.uint32)
         thread = np.arange(128)[:, None]
         register = np.arange(4)[None, :]
-        first = np.ascontiguousarray(words[thread // 32 * 16 + register % 2 * 8 + thread % 32 // 4, register // 2 * 4 + thread % 4])
+        first = np.ascontiguousarray(
+            words[thread // 32 * 16 + register % 2 * 8 + thread % 32 // 4, register // 2 * 4 + thread % 4]
+        )
         placed = None
     else:
         placed = place(a, swizzle_a, mn_a)
         first = placed.image
     second = place(b, swizzle_b, mn_b)
     half = atype in ("f16", "bf16")
-    tail = "" if dtype == "s32" else ", 1, 1" + (f", {int(mn_a)}" if half and not in_registers else "") + (f", {int(mn_b)}" if half else "")
+    tail = "" if dtype == "s32" else ", 1, 1"
+    if half:
+        tail += f", {int(mn_b)}" if in_registers else f", {int(mn_a)}, {int(mn_b)}"
     opcode = f"wgmma.mma_async.sync.aligned.m64n{n}k{depth}.{dtype}.{atype}.{btype}"
     got = run(kernel(opcode, tail, fragment.shape[1], placed, second), first, second.image, fragment)
     np.testing.assert_array_equal(got, np.ascontiguousarray(law(a, b, c, types)[row, column]).view(np.uint32))

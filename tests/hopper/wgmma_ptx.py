@@ -1,8 +1,8 @@
 """One `wgmma` as a kernel: matrices placed in shared memory in any of the canonical layouts, accumulators in and out.
 
 Layouts are written here as CUTLASS writes them (`cute/arch/mma_sm90_desc.hpp`): T is 16 bytes of elements, K-major
-`((8,m),(T,2)):((W,SBO),(1,LBO or T))`, MN-major `((T,W/T,m),(8,k)):((1,T,LBO),(W,SBO))`, without swizzle SBO and LBO swapped; then
-the address bits are swizzled. The engine's own formulas are in `interp.runtime.wgmma`.
+`((8,m),(T,2)):((W,SBO),(1,LBO or T))`, MN-major `((T,W/T,m),(8,k)):((1,T,LBO),(W,SBO))`, without swizzle SBO and LBO
+swapped; then the address bits are swizzled. The engine's own formulas are in `interp.runtime.wgmma`.
 """
 
 from __future__ import annotations
@@ -74,17 +74,19 @@ def kernel(
         ".version 8.4", ".target sm_90a", ".address_size 64",
         ".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 po) {",
         f".shared .align 1024 .b8 sa[{size_a}]; .shared .align 1024 .b8 sb[{len(b.image)}];",
-        f".reg .b32 %o<{registers}>; .reg .b32 %a<4>; .reg .b32 %t<16>; .reg .b64 %p<16>; .reg .b64 %d<8>; .reg .pred %q<4>;",
-        "mov.u32 %t0, %tid.x; ld.param.u64 %p0, [pa]; ld.param.u64 %p1, [pb]; ld.param.u64 %p2, [pc]; ld.param.u64 %p3, [po];",
+        f".reg .b32 %o<{registers}>; .reg .b32 %a<4>; .reg .b32 %t<16>;",
+        ".reg .b64 %p<16>; .reg .b64 %d<8>; .reg .pred %q<4>;",
+        "mov.u32 %t0, %tid.x; ld.param.u64 %p0, [pa]; ld.param.u64 %p1, [pb];",
+        "ld.param.u64 %p2, [pc]; ld.param.u64 %p3, [po];",
         "mov.u32 %t1, sa; mov.u32 %t2, sb;",
     ]  # fmt: skip
 
     def copy(pointer: str, shared: str, size: int, label: str) -> list[str]:
         return [
             "mov.u32 %t3, %t0;",
-            f"{label}: shl.b32 %t4, %t3, 2; cvt.u64.u32 %p4, %t4; add.u64 %p5, {pointer}, %p4; ld.global.b32 %t5, [%p5];",
-            f"add.u32 %t6, {shared}, %t4; st.shared.b32 [%t6], %t5; add.u32 %t3, %t3, 128; setp.lt.u32 %q0, %t3, {size // 4};",
-            f"@%q0 bra {label};",
+            f"{label}: shl.b32 %t4, %t3, 2; cvt.u64.u32 %p4, %t4; add.u64 %p5, {pointer}, %p4;",
+            f"ld.global.b32 %t5, [%p5]; add.u32 %t6, {shared}, %t4; st.shared.b32 [%t6], %t5;",
+            f"add.u32 %t3, %t3, 128; setp.lt.u32 %q0, %t3, {size // 4}; @%q0 bra {label};",
         ]
 
     if a is not None:
