@@ -131,10 +131,12 @@ def address(name: str) -> int:
 # ------------------------------------------------------------------------------------------------ a second core
 _HELPERS: dict[str, list[subprocess.Popen[bytes]]] = {}
 _WORKER = """
+import importlib
 import sys
-import interp.runtime.functions
 from interp.runtime.native import address
-for name in sys.argv[1:]:
+for symbol in sys.argv[1:]:
+    module, name = symbol.split(":")
+    importlib.import_module(module)
     address(name)
 """
 
@@ -153,9 +155,10 @@ def prefetch(names: Iterable[str]) -> None:
     if root is None or not missing or _cores() < 2:
         return
     path = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    wanted = [f"{_REGISTRY[n].function.__module__}:{n}" for n in missing]
     try:
         process = subprocess.Popen(
-            [sys.executable, "-c", _WORKER, *missing], env={**os.environ, "PYTHONPATH": path},
+            [sys.executable, "-c", _WORKER, *wanted], env={**os.environ, "PYTHONPATH": path},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except OSError:

@@ -11,10 +11,10 @@ meaning of an instruction from its record (`interp.ops`) and everything that tou
 and the findings are the same by rule, also for kernels with races. What they do not share is what can be wrong: code
 generation, register allocation, the masking of lanes and the transfer of control.
 
-Why a warp at a time and not all lanes of a CTA: the order of effects is part of the result (atomics return old
-values, float sums round, a forgotten barrier shows what the other warps have done so far), and the compiled engine
-runs warps in turn. With the step loop native, a step costs about 20 ns more than its 32 lanes, so longer vectors
-would gain little.
+Why a warp at a time and not all lanes of a CTA: the order of effects is part of the result (atomics return old values,
+float sums round, a forgotten barrier shows what the other warps have done so far), and the compiled engine runs warps in
+turn; a failure that it finds must look the same here. A Python loop over steps would want long vectors; this one is
+native, and a step of 32 lanes takes 0.2 microseconds (softmax 64 x 1000 f32: 40,448 steps in 8.5 ms on a busy machine).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import numpy as np
 from interp.engine.compiled import Recipe, asynchronous
 from interp.engine.emit import literal_bits
 from interp.engine.plan import Plan, Region, Step
-from interp.engine.traced import machine  # noqa: F401  (declares the step loop)
+from interp.engine.traced import machine
 from interp.engine.traced.handlers import Handler, Nested, Source, Target, handler
 from interp.engine.traced.tables import BARRIER, EXIT, GO, INST, PROGRAM, REGION, SPLIT, SPLIT_EXIT, SPLIT_TRAP, TRAP
 from interp.runtime import native
@@ -107,6 +107,7 @@ class _Constants:
 def build_program(plan: Plan, symbols: Mapping[str, int], device: int, counters: bool) -> Program:
     """The tables of a kernel. `symbols`: as for the compiled engine; `device`: whose arithmetic; `counters`: whether
     to count."""
+    native.prefetch([machine.RUN_WARP])
     return _Builder(plan, symbols, device).build(counters)
 
 
