@@ -12,8 +12,8 @@ and the findings are the same by rule, also for kernels with races. What they do
 generation, register allocation, the masking of lanes and the transfer of control.
 
 Why a warp at a time and not all lanes of a CTA: the order of effects is part of the result (atomics return old values,
-float sums round, a forgotten barrier shows what the other warps have done so far), and the compiled engine runs warps in
-turn; a failure that it finds must look the same here. A Python loop over steps would want long vectors; this one is
+float sums round, a forgotten barrier shows what the other warps have done so far), and the compiled engine runs warps
+in turn; a failure that it finds must look the same here. A Python loop over steps would want long vectors; this one is
 native, and a step of 32 lanes takes 0.2 microseconds (softmax 64 x 1000 f32: 40,448 steps in 8.5 ms on a busy machine).
 """
 
