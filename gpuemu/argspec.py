@@ -102,6 +102,9 @@ def _array(name: str, text: str, word: str, seed: int) -> NDArray[Any]:
 
 def _file(path: Path) -> NDArray[Any]:
     try:
+        with path.open("rb") as stream:
+            if not stream.read(6).startswith((b"\x93NUMPY", b"PK\x03\x04")):
+                raise InvalidInput(f"cannot read {path}: it is not an .npy file", help="write one with numpy.save")
         loaded = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InvalidInput(f"cannot read {path}: {error}") from error

@@ -9,7 +9,7 @@ import click
 
 from ptx.errors import GpuemuError, InternalError, InvalidInput, LaunchFailure, Unsupported
 
-CLEAN, FINDINGS, USAGE, UNCHECKED, INTERRUPTED = 0, 1, 2, 3, 130
+CLEAN, FINDINGS, USAGE, UNCHECKED, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
 
 _CODES: tuple[tuple[type[GpuemuError], int], ...] = (
     (InvalidInput, USAGE),
@@ -40,7 +40,7 @@ def render_error(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else FINDINGS
     if isinstance(error, BrokenPipeError):
-        return CLEAN
+        return BROKEN_PIPE  # never 0: whoever reads the exit code must not take a cut report for a clean one
     if isinstance(error, OSError) and error.filename is not None:
         print(f"cannot access {error.filename}: {error.strerror}", file=sys.stderr)
         return USAGE

@@ -66,6 +66,7 @@ def run(
     enable_fp_fusion: bool | None = None,
     hooks: Hooks | None = None,
     asynchrony: str = "late",
+    fuel: int | None = None,
     **constexprs: Any,
 ) -> Result:
     """Compile a Triton kernel for `target` with no GPU, execute its PTX on the CPU, update the arrays in place.
@@ -76,6 +77,7 @@ def run(
     ml_dtypes or torch-CPU; keyword arguments that are not parameters are Triton options (`maxnreg` ...). `device`:
     whose arithmetic and limits, default the target's. `ctas`: the (x, y, z) to run, others are skipped and the result
     says 'partial'. `enable_fp_fusion`: None is Triton's default. `hooks`: observers, with engine="traced".
+    `fuel`: taken back edges after which the launch counts as endless.
     `asynchrony`: when asynchronous operations take effect, see `interp.launch.Entry.launch`. A tensor descriptor
     (`gpuemu.TensorDescriptor`, or Triton's over a CPU tensor) is an argument like any other.
 
@@ -108,6 +110,7 @@ def run(
         engine=engine,
         names=loaded.names,
         hooks=hooks,
+        fuel=fuel,
         asynchrony=asynchrony,
     )
     return _described(result, loaded.lowered, notes)

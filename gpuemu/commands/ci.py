@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ptx.errors import InvalidInput
 
 if TYPE_CHECKING:
     from gpuemu.gate.results import CaseResult, SweepResult
@@ -43,13 +46,14 @@ def ci(
 ) -> int:
     """Check every op declared in the files and folders PATHS.
 
-    Exit code: 0 clean, 1 findings, 2 usage or configuration, 3 something could not be checked.
+    Exit code: 0 clean, 1 findings, 2 usage or configuration, 3 something could not be checked, 130 interrupted (the
+    report then holds what was finished).
     """
     from pathlib import Path
 
     from gpuemu.commands.options import check_target
     from gpuemu.config import load_config
-    from gpuemu.files import check_writable, write_atomically
+    from gpuemu.files import check_writable, write_atomically, write_standard_output
     from gpuemu.gate.sweep import Plan, find_root, sweep
     from gpuemu.reports.expected import read_expected
 
@@ -78,20 +82,32 @@ def ci(
     expected = read_expected(Path(expect)) if expect else None
     if output is not None:
         check_writable(Path(output))
+    signal.signal(signal.SIGTERM, _interrupt)  # how a CI system cancels a job
     with progress_display() as progress:
         result = sweep(plan, progress)
     report = render_report(result, form)
     if output is None:
-        sys.stdout.buffer.write(report)
-        sys.stdout.flush()
+        write_standard_output(report)
     else:
-        write_atomically(Path(output), report)
-        if form != "text":
-            from gpuemu.reports.text import text_report
+        from gpuemu.reports.text import text_report
 
+        if form != "text":
             print(text_report(result), end="", file=sys.stderr)
+        try:
+            write_atomically(Path(output), report)
+        except InvalidInput:
+            if form == "text":  # after a long run nothing may be lost
+                print(text_report(result), end="", file=sys.stderr)
+            raise
     print(f"{result.seconds:.1f} s", file=sys.stderr)
+    if result.planned is not None:
+        print(f"interrupted after {len(result.cases)} of {result.planned} cases", file=sys.stderr)
+        return result.exit_code
     return result.exit_code if expected is None else expected_code(result, expected)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def render_report(result: SweepResult, form: str) -> bytes:

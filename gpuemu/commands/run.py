@@ -1,20 +1,26 @@
-"""`gpuemu run FILE.py::kernel`: one launch of one kernel from the command line."""
+"""`gpuemu run FILE.py::kernel` and `gpuemu run FILE.ptx::entry`: one launch of one kernel from the command line."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from gpuemu.argspec import Word
+
 
 @click.command(context_settings={"ignore_unknown_options": False})
-@click.argument("kernel", metavar="FILE.py::KERNEL")
+@click.argument("kernel", metavar="FILE::KERNEL")
 @click.argument("words", nargs=-1, metavar="NAME=VALUE...")
 @click.option("--grid", required=True, metavar="X[,Y[,Z]]", help="Number of programs (CTAs).")
-@click.option("--target", default="sm_90", show_default=True, metavar="sm_XX", help="Compile for this.")
+@click.option("--block", metavar="X[,Y[,Z]]", help="Threads of a CTA (PTX files).")
+@click.option("--shared", type=click.IntRange(min=0), help="Bytes of dynamic shared memory (PTX files).")
+@click.option("--target", metavar="sm_XX", help="Compile for this.  [default: sm_90; PTX files: their own]")
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
 @click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True)
 @click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--fuel", type=click.IntRange(min=1), help="Loop iterations of all warps after which to give up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of rand, boundary and adversarial arrays.")
 @click.option("--save", type=click.Path(), metavar="FILE.npz", help="Write all arrays, after the launch.")
 @click.option("--ptx", "ptx_file", type=click.Path(), metavar="FILE", help="Write the PTX that was executed.")
@@ -22,17 +28,21 @@ def run(
     kernel: str,
     words: tuple[str, ...],
     grid: str,
-    target: str,
+    block: str | None,
+    shared: int | None,
+    target: str | None,
     device: str | None,
     num_warps: int,
     num_stages: int,
+    fuel: int | None,
     seed: int,
     save: str | None,
     ptx_file: str | None,
 ) -> int:
-    """Execute one Triton kernel on the CPU.
+    """Execute one kernel on the CPU: a Triton kernel of a Python file, or an entry of a PTX file.
 
-    Arguments are named: x=rand:64x1000:f32 o=zeros:64x1000:f32 n=1000 BLOCK=1024.
+    Arguments are named: x=rand:64x1000:f32 o=zeros:64x1000:f32 n=1000 BLOCK=1024. Those of a PTX entry are taken in
+    the order in which they are given.
 
     Exit code: 0 clean, 1 the emulator found something, 2 usage, 3 could not be executed.
     """
@@ -42,17 +52,41 @@ def run(
     from gpuemu.argspec import parse_words
     from gpuemu.commands.options import check_target
     from gpuemu.files import check_writable, write_atomically
+    from ptx.errors import InvalidInput
 
     for place in (save, ptx_file):
         if place is not None:
             check_writable(Path(place))
-    check_target(target)
-    function = load_kernel(kernel)
-    parsed = parse_words(list(words), seed)
-    result = gpuemu.run(
-        function, parse_grid(grid), target=target, device=device and check_target(device), num_warps=num_warps,
-        num_stages=num_stages, **{w.name: w.value for w in parsed},
-    )  # fmt: skip
+    target, device = target and check_target(target), device and check_target(device)
+    sizes = parse_sizes("grid", grid)
+    if kernel.partition("::")[0].endswith(".ptx"):
+        if block is None:
+            raise InvalidInput("a PTX kernel needs --block", help="threads of a CTA, for example --block 128")
+        entry = load_entry(kernel, target, device)
+        parsed = parse_words(list(words), seed)
+        result = entry.launch(
+            grid=sizes, block=parse_sizes("block", block), args=[w.value for w in parsed], shared=shared or 0,
+            names=[w.name for w in parsed], fuel=fuel,
+        )  # fmt: skip
+    else:
+        if block is not None or shared is not None:
+            raise InvalidInput("--block and --shared are for PTX files", help="a Triton kernel takes --num-warps")
+        function = load_kernel(kernel)
+        parsed = parse_words(list(words), seed)
+        result = gpuemu.run(
+            function, sizes, target=target or "sm_90", device=device, num_warps=num_warps, num_stages=num_stages,
+            fuel=fuel, **{w.name: w.value for w in parsed},
+        )  # fmt: skip
+    arrays = report(result, parsed)
+    if save is not None:
+        write_atomically(Path(save), npz_bytes(arrays))
+    if ptx_file is not None:
+        write_atomically(Path(ptx_file), result.ptx.encode())
+    return 1 if result.findings else 0
+
+
+def report(result: Any, parsed: list[Word]) -> dict[str, Any]:
+    """Say what a launch left; returns the arrays by name."""
     arrays = {w.name: w.value for w in parsed if w.is_array}
     for name, array in arrays.items():
         click.echo(describe(name, array))
@@ -61,11 +95,29 @@ def run(
     for finding in result.findings:
         place = f"{finding.file}:{finding.line}: " if finding.file else ""
         click.echo(f"FINDING {place}{finding.kind}: {finding.message}")
-    if save is not None:
-        write_atomically(Path(save), npz_bytes(arrays))
-    if ptx_file is not None:
-        write_atomically(Path(ptx_file), result.ptx.encode())
-    return 1 if result.findings else 0
+    return arrays
+
+
+def load_entry(text: str, target: str | None, device: str | None) -> Any:
+    """The entry that 'FILE.ptx::name' names ('FILE.ptx' where it has only one). Raises InvalidInput, Unsupported."""
+    from pathlib import Path
+
+    import gpuemu
+    from ptx.errors import InvalidInput
+
+    file, _, name = text.partition("::")
+    try:
+        source = Path(file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidInput(f"no such file: {file}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file} is not PTX text: {error}") from error
+    module = gpuemu.Module.from_ptx(source, target=target, device=device)
+    if not name and len(module) == 1:
+        name = next(iter(module))
+    if not name:
+        raise InvalidInput(f"{file} has {len(module)} entries", help=f"name one: {file}::{next(iter(module), 'ENTRY')}")
+    return module[name]
 
 
 def load_kernel(text: str) -> Any:
@@ -95,8 +147,8 @@ def load_kernel(text: str) -> Any:
     return found
 
 
-def parse_grid(text: str) -> tuple[int, ...]:
-    """One to three sizes joined by commas or x. Raises InvalidInput."""
+def parse_sizes(what: str, text: str) -> tuple[int, ...]:
+    """One to three sizes of at least 1 joined by commas or x. Raises InvalidInput."""
     from ptx.errors import InvalidInput
 
     try:
@@ -104,7 +156,9 @@ def parse_grid(text: str) -> tuple[int, ...]:
     except ValueError:
         sizes = ()
     if not 1 <= len(sizes) <= 3:
-        raise InvalidInput(f"cannot read the grid '{text}'", help="one to three sizes, for example 64 or 8,4")
+        raise InvalidInput(f"cannot read the {what} '{text}'", help="one to three sizes, for example 64 or 8,4")
+    if min(sizes) < 1:
+        raise InvalidInput(f"{what} {text}: nothing would run", help="every size must be at least 1")
     return sizes
 
 

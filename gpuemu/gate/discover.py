@@ -101,8 +101,9 @@ def load_ops(files: Sequence[Path], only: Sequence[str] = ()) -> tuple[list[Op],
         except GpuemuError:
             raise
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1:] if error.__traceback__ else []
-            place = f" ({last[0].filename}:{last[0].lineno})" if last else ""
+            frames = [] if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)
+            own = [f for f in frames if not f.filename.startswith("<frozen")]
+            place = f" ({portable(own[-1].filename, file)}:{own[-1].lineno})" if own else ""
             broken.append(BrokenFile(file=str(file), reason=f"{type(error).__name__}: {error}{place}"))
             continue
         for op in loaded:
@@ -117,3 +118,8 @@ def load_ops(files: Sequence[Path], only: Sequence[str] = ()) -> tuple[list[Op],
         known = ", ".join(ops) or "none"
         raise InvalidInput(f"unknown op '{missing[0]}'", help=f"ops found: {known}")
     return [op for op in ops.values() if not only or op.name in only], broken
+
+
+def portable(place: str, file: Path) -> str:
+    """The file of a traceback as it is shown: its name alone where it is the op file itself."""
+    return file.name if Path(place) == file else place

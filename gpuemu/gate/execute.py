@@ -31,14 +31,20 @@ from gpuemu.gate.inputs import Argument, ReferenceFailed, input_values, make_arg
 from gpuemu.gate.judge import Comparison, compare
 from gpuemu.gate.locate import locate
 from gpuemu.gate.results import VALUE_KINDS, CaseResult, Problem
+from gpuemu.replay.write import SCRATCH, write_replay
 from ptx.errors import GpuemuError, Unsupported
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every worker is told. `replays`: folder for replays, None = write none. `root`: of reported paths."""
+    """What every worker is told.
+
+    `replays`: folder for replays, None = write none. `root`: of reported paths. `scratch`: how the names of folders
+    begin that hold replays not yet finished.
+    """
 
     root: str
     replays: str | None
+    scratch: str = SCRATCH
     engine: str = "compiled"
 
 
@@ -99,8 +105,6 @@ class CaseRunner:
         common: dict[str, Any],
     ) -> CaseResult:
         """Run a failing case again with recording: confirm it, locate it, keep it."""
-        from gpuemu.replay.write import write_replay
-
         again = make_arguments(op, case)
         with recording() as log:
             run = Run(case, self._settings.engine, log=log)
@@ -109,14 +113,19 @@ class CaseRunner:
             if argument.base.tobytes() != again[name].base.tobytes():
                 raise NotJudged(f"two runs of this case gave different bytes in '{name}'")
         placed = [locate(p, log, again, run) for p in problems]
-        replay = None
+        replay = failed = None
         if self._settings.replays is not None:
-            replay = write_replay(
-                Path(self._settings.replays), root=Path(self._settings.root), case=case, launches=log.launches,
-                after=run.after, arguments=again, exact=exact, bounds=bounds, problems=tuple(placed),
-                model=common["model"],
-            )  # fmt: skip
-        return CaseResult(**common, verdict="finding", problems=tuple(placed), replay=replay)
+            try:
+                replay = write_replay(
+                    Path(self._settings.replays), root=Path(self._settings.root), case=case, launches=log.launches,
+                    after=run.after, arguments=again, exact=exact, bounds=bounds, problems=tuple(placed),
+                    model=common["model"], scratch=self._settings.scratch,
+                )  # fmt: skip
+            except OSError as error:  # a full disk costs the replay, not the finding
+                failed = error.strerror or str(error)
+        return CaseResult(
+            **common, verdict="finding", problems=tuple(placed), replay=replay, replay_error=failed
+        )  # fmt: skip
 
 
 class NotJudged(Exception):

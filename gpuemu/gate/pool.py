@@ -6,8 +6,11 @@ become 'unchecked' results; a fresh worker replaces it. Cases that share a compi
 target, option) go to the same worker one after the other, so each kernel is compiled once.
 
 The first case runs alone: it compiles the engine's runtime into the disk cache where that is empty, once and not once
-a worker. Results arrive in completion order; the caller sorts by index. Nothing in a case depends on which worker ran
-it. Time starts to count for a case when its worker is ready, so a slow start is not a slow case.
+a worker. Ctrl-C reaches the parent only: a worker finishes its case, whose replay is then whole, and is ended where
+that takes long.
+
+Results arrive in completion order; the caller sorts by index. Nothing in a case depends on which worker ran it. Time
+starts to count for a case when its worker is ready, so a slow start is not a slow case.
 
 A worker's standard output is joined to standard error, so that a print in a user's launcher cannot break a report. The
 numerical libraries of a worker get one thread each: parallelism is by case.
@@ -19,6 +22,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +38,8 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NU
 
 START_SECONDS = 300.0
 """How long a worker may take to start, on a busy machine, before its first case counts as timed out."""
+LEAVE_SECONDS = 3.0
+"""How long workers may take to finish the case in hand when the sweep ends early."""
 _READY = "ready"
 
 Work = Callable[[Case], CaseResult]
@@ -93,7 +99,9 @@ def run_cases(
     finally:
         for worker in workers:
             worker.pipe.close()
-            worker.process.join(timeout=0.5)
+        last = time.monotonic() + LEAVE_SECONDS
+        for worker in workers:
+            worker.process.join(timeout=max(last - time.monotonic(), 0.0))
             if worker.process.is_alive():
                 worker.process.kill()
             worker.process.join()
@@ -153,10 +161,15 @@ def _start(make_work: Callable[..., Work], arguments: tuple[Any, ...]) -> _Worke
     ours, theirs = context.Pipe()
     saved = {k: os.environ.get(k) for k in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    # Ctrl-C is the parent's business, from the first instruction of a child on: it inherits this.
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
     try:
         process = context.Process(target=_worker_main, args=(theirs, make_work, arguments), daemon=True)
         process.start()
     finally:
+        if main:
+            signal.signal(signal.SIGINT, handler)
         for key, value in saved.items():
             if value is None:
                 del os.environ[key]
@@ -167,7 +180,7 @@ def _start(make_work: Callable[..., Work], arguments: tuple[Any, ...]) -> _Worke
 
 
 def _worker_main(pipe: Connection, make_work: Callable[..., Work], arguments: tuple[Any, ...]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent's handler is not inherited; a host's may be
     sys.stdout.flush()
     os.dup2(2, 1)
     try:
@@ -184,4 +197,7 @@ def _worker_main(pipe: Connection, make_work: Callable[..., Work], arguments: tu
             case = pipe.recv()
         except EOFError:
             return
-        pipe.send(work(case))
+        try:
+            pipe.send(work(case))
+        except OSError:  # the parent has gone, or wants no more
+            return

@@ -46,6 +46,8 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     comparisons: tuple[Comparison, ...] = ()
     exactness: tuple[str, ...] = ()
     replay: str | None = None
+    replay_error: str | None = None
+    """Why there is no replay of a finding, where one was to be written."""
     seconds: float = 0.0
 
 
@@ -87,6 +89,8 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     cases: tuple[CaseResult, ...]
     broken: tuple[BrokenFile, ...] = ()
     seconds: float = 0.0
+    planned: int | None = None
+    """Cases that the sweep would have had, where it was interrupted; else None."""
 
     def of(self, verdict: Verdict) -> list[CaseResult]:
         """The cases with a verdict."""
@@ -98,7 +102,9 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """0 clean, 1 findings (also with unchecked cases), 3 something or everything unchecked."""
+        """0 clean, 1 findings (also with unchecked cases), 3 something or everything unchecked, 130 interrupted."""
+        if self.planned is not None:
+            return 130
         if self.of("finding"):
             return 1
         if self.broken or self.of("unchecked") or not self.cases:

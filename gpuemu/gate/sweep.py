@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,6 +16,7 @@ from gpuemu.gate.execute import CaseRunner, Settings, make_runner
 from gpuemu.gate.pool import run_cases
 from gpuemu.gate.results import CaseResult, SweepResult
 from gpuemu.gate.values import DISTRIBUTIONS
+from gpuemu.replay.write import SCRATCH, remove_scratch
 from ptx.errors import InvalidInput
 
 
@@ -47,6 +49,7 @@ def find_root(start: Path) -> Path:
 def sweep(plan: Plan, progress: Callable[[int, int, CaseResult], None] | None = None) -> SweepResult:
     """Run a sweep. `progress(done, total, result)` is called as cases finish.
 
+    An interruption (KeyboardInterrupt) ends it early; the result then holds what was finished, and `planned`.
     Raises InvalidInput for wrong paths, declarations or names; everything that happens to a case is in its result.
     """
     start = time.perf_counter()
@@ -60,7 +63,7 @@ def sweep(plan: Plan, progress: Callable[[int, int, CaseResult], None] | None = 
         distributions=plan.distributions, dtypes=dtypes,
     )  # fmt: skip
     replays = str(Path(plan.replays).resolve()) if plan.replays else None
-    settings = Settings(root=str(root), replays=replays)
+    settings = Settings(root=str(root), replays=replays, scratch=f"{SCRATCH}{os.getpid()}-")
     results: list[CaseResult] = []
     stream: Iterable[CaseResult]
     if plan.parallel == 0:
@@ -70,12 +73,19 @@ def sweep(plan: Plan, progress: Callable[[int, int, CaseResult], None] | None = 
         stream = run_cases(
             cases, make_work=make_runner, arguments=(settings,), parallel=plan.parallel, timeout=plan.timeout
         )
-    for result in stream:
-        results.append(result)
-        if progress is not None:
-            progress(len(results), len(cases), result)
+    interrupted = False
+    try:
+        for result in stream:
+            results.append(result)
+            if progress is not None:
+                progress(len(results), len(cases), result)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        if replays is not None:  # what a worker that was ended had not finished
+            remove_scratch(Path(replays), settings.scratch)
     results.sort(key=lambda r: r.case.index)
     return SweepResult(
         seed=plan.seed, root=str(root), cases=tuple(results), broken=tuple(broken),
-        seconds=time.perf_counter() - start,
+        seconds=time.perf_counter() - start, planned=len(cases) if interrupted else None,
     )  # fmt: skip

@@ -26,6 +26,9 @@ from gpuemu.replay.format import FORMAT, Buffer, Launch, OutputRecord, ReplayRec
 from gpuemu.replay.launches import collect
 from gpuemu.replay.portable import portable_path, portable_ptx
 
+SCRATCH = ".writing-"
+"""How the name of a folder begins that holds a replay not yet finished."""
+
 
 def write_replay(
     folder: Path,
@@ -39,6 +42,7 @@ def write_replay(
     bounds: Mapping[str, F64],
     problems: tuple[Problem, ...],
     model: str,
+    scratch: str = SCRATCH,
 ) -> str:
     """Write the replay under `folder`; returns its id (the name of the new folder). Raises OSError."""
     files: dict[str, bytes] = {}
@@ -93,7 +97,7 @@ def write_replay(
         outputs=tuple(outputs), files=hashes,
     )  # fmt: skip
     files["case.json"] = msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
-    _publish(folder, identity, files)
+    _publish(folder, identity, files, scratch)
     return identity
 
 
@@ -119,12 +123,18 @@ def tool_version() -> str:
         return "unknown"
 
 
-def _publish(folder: Path, name: str, files: Mapping[str, bytes]) -> None:
+def remove_scratch(folder: Path, scratch: str) -> None:
+    """Remove what writers of this sweep left unfinished under `folder`: they were ended in the middle of it."""
+    for place in folder.glob(f"{scratch}*"):
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _publish(folder: Path, name: str, files: Mapping[str, bytes], scratch: str) -> None:
     final = folder / name
     if (final / "case.json").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder))
+    temporary = Path(tempfile.mkdtemp(prefix=scratch, dir=folder))
     try:
         for file, data in files.items():
             path = temporary / file

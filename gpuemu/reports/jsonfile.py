@@ -43,6 +43,7 @@ def json_report(result: SweepResult) -> bytes:
         "format": FORMAT,
         "seed": result.seed,
         "exit_code": result.exit_code,
+        "interrupted": result.planned is not None,
         "bugs": bugs,
         "broken_files": [{"file": portable_path(b.file, root), "reason": b.reason} for b in result.broken],
         "cases": [_case(c) for c in result.cases],

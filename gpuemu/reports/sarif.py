@@ -53,7 +53,7 @@ def sarif_report(result: SweepResult) -> bytes:
         tool=om.Tool(driver=driver),
         invocations=[
             om.Invocation(
-                execution_successful=result.exit_code != 3 and not result.of("unchecked") and not result.broken,
+                execution_successful=result.exit_code in (0, 1) and not result.of("unchecked") and not result.broken,
                 tool_execution_notifications=_notifications(result, root, om),
             )
         ],
@@ -77,6 +77,8 @@ def _result(bug: Bug, sweep: SweepResult, rules: list[Rule], root: Path, om: Any
         text += f" Note: {'; '.join(shown.exactness)}."
     if shown.replay:
         text += f" Replay: {replay_command(bug)}"
+    elif shown.replay_error:
+        text += f" No replay was written: {shown.replay_error}."
     properties: dict[str, Any] = {
         "op": bug.op,
         "cases": [c.case.seed_text for c in bug.cases],
@@ -123,7 +125,9 @@ def source_line(file: str, line: int | None) -> str:
 def _notifications(result: SweepResult, root: Path, om: Any) -> list[Any]:
     texts = [f"{portable_path(b.file, root)} could not be loaded: {b.reason}" for b in result.broken]
     texts += [f"{c.case.label()} was not checked: {c.reason}" for c in result.of("unchecked")]
-    if not result.cases and not result.broken:
+    if result.planned is not None:
+        texts.append(f"interrupted: {len(result.cases)} of {result.planned} cases were run")
+    elif not result.cases and not result.broken:
         texts.append("nothing to run: no op was found")
     return [om.Notification(level="error", message=om.Message(text=t)) for t in texts]
 

@@ -47,6 +47,8 @@ def bug_lines(bug: Bug, result: SweepResult) -> list[str]:
     lines += [f"  note:   {note}" for note in shown.exactness]
     if shown.replay:
         lines.append(f"  replay: {replay_command(bug)}")
+    if shown.replay_error:
+        lines.append(f"  replay: not written: {shown.replay_error}")
     return lines
 
 
@@ -58,7 +60,7 @@ def unchecked_lines(result: SweepResult) -> list[str]:
         reasons.setdefault((case.case.op, case.reason or ""), []).append(case.case.label())
     for (op, reason), labels in reasons.items():
         lines += [f"UNCHECKED op {op}, {len(labels)} cases: {reason}", f"  first: {labels[0]}"]
-    if not result.cases and not result.broken:
+    if not result.cases and not result.broken and result.planned is None:
         lines.append("UNCHECKED: nothing to run: no op was found")
     return [*lines, ""] if lines else []
 
@@ -89,9 +91,10 @@ def summary_line(result: SweepResult) -> str:
     """The last line."""
     bugs, unchecked = len(result.bugs), len(result.of("unchecked")) + len(result.broken)
     border = len(result.of("borderline"))
-    words = [f"{len(result.cases)} cases", f"{bugs} finding{'s' if bugs != 1 else ''}"]
+    of = "" if result.planned is None else f" of {result.planned}"
+    words = [f"{len(result.cases)}{of} cases", f"{bugs} finding{'s' if bugs != 1 else ''}"]
     words += [f"{len(result.of('finding'))} cases wrong"] if bugs else []
     words += [f"{border} borderline"] if border else []
     words += [f"{unchecked} unchecked"] if unchecked else []
-    verdict = {0: "clean", 1: "findings", 3: "not checked"}[result.exit_code]
+    verdict = {0: "clean", 1: "findings", 3: "not checked", 130: "interrupted"}[result.exit_code]
     return f"{verdict}: {', '.join(words)} (seed {result.seed})"
