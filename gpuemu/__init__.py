@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpuemu.gate.declare import Op as Op
     from gpuemu.gate.declare import Output as Output
     from gpuemu.gate.declare import op as op
+    from gpuemu.gate.placeholder import fill_in as fill_in
     from gpuemu.tensor_descriptor import TensorDescriptor as TensorDescriptor
     from gpuemu.triton_run import run as run
     from interp.launch import Module as Module
@@ -36,6 +37,7 @@ _HOME = {
     "Op": "gpuemu.gate.declare",
     "Output": "gpuemu.gate.declare",
     "op": "gpuemu.gate.declare",
+    "fill_in": "gpuemu.gate.placeholder",
     "run": "gpuemu.triton_run",
     "Module": "interp.launch",
     "Result": "interp.launch",

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gpuemu.gate.declare import Op, collecting
+from gpuemu.gate.placeholder import refuse_unfilled
 from gpuemu.gate.results import BrokenFile
 from ptx.errors import GpuemuError, InvalidInput
 
@@ -63,7 +64,11 @@ def _declares_op(file: Path) -> bool:
 
 
 def load_file(file: Path) -> list[Op]:
-    """Import one file and return the ops that it declares. Whatever the import raises, this raises."""
+    """Import one file and return the ops that it declares. Whatever the import raises, this raises.
+
+    InvalidInput for a file with places still to be filled in.
+    """
+    refuse_unfilled(file)
     with collecting() as ops:
         load_module(file)
     return [op for op in ops if Path(op.file).resolve() == file.resolve()]

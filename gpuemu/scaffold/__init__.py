@@ -1,0 +1,1 @@
+"""From a kernel's source to a first op file (`gpuemu init`)."""
