@@ -217,6 +217,10 @@ _COMMENT = re.compile(r"//[^\n]*")
 _STRING_OR_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*')
 _SLASHES_AFTER_QUOTE = re.compile(r'"[^"\n]*//')
 _BLOCK_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*"|//[^\n]*)|(/\*.*?\*/)', re.DOTALL)
+_INLINE_ASM = re.compile(r"^[ \t]*// begin inline asm\n.*?^[ \t]*// end inline asm$", re.MULTILINE | re.DOTALL)
+_INNER_LOC = re.compile(r"^[ \t]*\.loc[ \t][^\n]*$", re.MULTILINE)
+"""LLVM marks the lines of an inline asm block too, from the second line on with a position that belongs to what follows the
+block; the position in force at its beginning is the right one for all of it."""
 _SECTION = re.compile(r"^[ \t]*\.section\s+[\w.]+\s*\{(?:[^{}/]+|//[^\n]*|/)*\}", re.MULTILINE)
 
 
@@ -227,6 +231,8 @@ def _blank(match: re.Match[str]) -> str:
 
 def strip(text: str) -> str:
     """`text` without comments and debug sections, each line where it was."""
+    if "// begin inline asm" in text:
+        text = _INLINE_ASM.sub(lambda m: _INNER_LOC.sub("", m[0]), text)
     if ".section" in text:
         text = _SECTION.sub(lambda m: "\n" * m[0].count("\n"), text)
     if "/*" in text:
