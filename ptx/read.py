@@ -219,8 +219,8 @@ _SLASHES_AFTER_QUOTE = re.compile(r'"[^"\n]*//')
 _BLOCK_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*"|//[^\n]*)|(/\*.*?\*/)', re.DOTALL)
 _INLINE_ASM = re.compile(r"^[ \t]*// begin inline asm\n.*?^[ \t]*// end inline asm$", re.MULTILINE | re.DOTALL)
 _INNER_LOC = re.compile(r"^[ \t]*\.loc[ \t][^\n]*$", re.MULTILINE)
-"""LLVM marks the lines of an inline asm block too, from the second line on with a position that belongs to what follows the
-block; the position in force at its beginning is the right one for all of it."""
+"""LLVM marks the lines of an inline asm block too, from the second line on with a position that belongs to what
+follows the block; the position in force at its beginning is the right one for all of it."""
 _SECTION = re.compile(r"^[ \t]*\.section\s+[\w.]+\s*\{(?:[^{}/]+|//[^\n]*|/)*\}", re.MULTILINE)
 
 

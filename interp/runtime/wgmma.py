@@ -1,18 +1,20 @@
 """`wgmma.mma_async`: queued by each warp of a warpgroup for its 16 rows, done at the wait that covers it.
 
-Source: PTX ISA 'Asynchronous Warpgroup Level Matrix Instructions' (register fragments, matrix descriptors, groups). Warp w of a
-warpgroup owns rows 16 (w mod 4) ... of the 64; its part needs no other warp, so warps run theirs one by one.
+Source: PTX ISA 'Asynchronous Warpgroup Level Matrix Instructions' (register fragments, matrix descriptors, groups).
+Warp w of a warpgroup owns rows 16 (w mod 4) ... of the 64; its part needs no other warp, so warps run theirs one by
+one.
 
 **When.** Under `late` completion both shared operands are read, and the accumulators change, at the `wait_group` that
-guarantees it: a kernel that overwrites an operand too early, or uses accumulators without waiting, gets other results than with
-the wait. A from registers is taken at issue. **Where.** Accumulators stay in the slots that the kernel's plan gave them in the warp
-frame, and are updated in place: an entry of the queue holds the slots' offsets, so a chain of operations on the same
-accumulators costs no copies, and each operation reads what the one before left. Triton's PTX allows this: it never touches
-an accumulator between a `wgmma` and its wait (it ties them through an empty asm at the wait), which the manual demands.
+guarantees it: a kernel that overwrites an operand too early, or uses accumulators without waiting, gets other results
+than with the wait. A from registers is taken at issue. **Where.** Accumulators stay in the slots that the kernel's
+plan gave them in the warp frame, and are updated in place: an entry of the queue holds the slots' offsets, so a chain
+of operations on the same accumulators costs no copies, and each operation reads what the one before left. Triton's
+PTX allows this: it never touches an accumulator between a `wgmma` and its wait (it ties them through an empty asm at
+the wait), which the manual demands.
 
-Queue of a warp, behind that of `cp.async` (`async_copy`): in its header from byte 192 on the number of entries, the first
-outstanding one and the number of committed groups; entries of ENTRY_BYTES: group, parameters, descriptors, scale-d, site; then slots
-(u32) and the registers of A.
+Queue of a warp, behind that of `cp.async` (`async_copy`): in its header from byte 192 on the number of entries, the
+first outstanding one and the number of committed groups; entries of ENTRY_BYTES: group, parameters, descriptors,
+scale-d, site; then slots (u32) and the registers of A.
 """
 
 from __future__ import annotations
@@ -48,13 +50,14 @@ _QUEUE, _WARP_ID = 8 * WARP["ASYNC"], 8 * WARP["ID"]
 _MULTIPLY = 8 * CTX["MULTIPLY"]
 _SHARED, _SHARED_SIZE = 8 * CTX["SHARED"], 8 * CTX["SHARED_SIZE"]
 
-A_IN_REGISTERS, TRANSPOSE_A, TRANSPOSE_B, NEGATE_A, NEGATE_B, INTEGER, SIGNED_A, SIGNED_B, CLAMP = (1 << i for i in range(9))
+A_IN_REGISTERS, TRANSPOSE_A, TRANSPOSE_B, NEGATE_A, NEGATE_B = (1 << i for i in range(5))
+INTEGER, SIGNED_A, SIGNED_B, CLAMP = (1 << i for i in range(5, 9))
 """Flags of an instruction, bits 16 ... of the shape parameter; below: block length (8 bits), column tiles (8 bits)."""
 
 
 @symbol("async_wgmma")
 def async_wgmma(ctx, warp, site, mask, results, operands, kinds, shape, fractions, floor):
-    """Operands: slots of the accumulators (32 a vector), A (descriptor, or four registers), descriptor of B, scale-d."""
+    """Operands: slots of the accumulators (32 a vector), A (descriptor or four registers), descriptor of B, scale-d."""
     queue = get(warp + _QUEUE)
     count = get(queue + _COUNT)
     if count == WGMMA_ENTRIES:
@@ -257,7 +260,8 @@ def _multiply(ctx, warp, entry):
     if flags & INTEGER:
         for t in range(tiles):
             signed_a, signed_b = flags // SIGNED_A & 1, flags // SIGNED_B & 1
-            mma_s8(c + 512 * t, fragment_a, fragment_b + 256 * t, c + 512 * t, 2, signed_a, signed_b, flags // CLAMP & 1)
+            tile = c + 512 * t
+            mma_s8(tile, fragment_a, fragment_b + 256 * t, tile, 2, signed_a, signed_b, flags // CLAMP & 1)
     else:
         fractions = get(entry + E_FRACTIONS)
         mma_tiles(
