@@ -136,8 +136,6 @@ class LlvmKit(LlvmWords):
 SPACE_CODES = {"global": 0, "shared": 1, "local": 2, "generic": 3, "const": 4, "param": 5}
 """How runtime access functions are told the state space."""
 
-SPECIAL_WIDTHS = {"clock64": 64, "globaltimer": 64, "gridid": 64}
-
 
 def _iota() -> str:
     return "<" + ", ".join(f"i32 {i}" for i in range(LANES)) + ">"

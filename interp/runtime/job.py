@@ -28,8 +28,6 @@ class FrameRecipe(Protocol):
     @property
     def frame_bytes(self) -> int: ...
     @property
-    def registers_offset(self) -> int: ...
-    @property
     def zeroed(self) -> Sequence[tuple[int, int]]: ...
 
 
@@ -166,7 +164,6 @@ def _template(job: Job) -> Words:
         "COUNTERS": _address(job.counters),
         "WARP_STRIDE": _up(job.recipe.frame_bytes),
         "NREGIONS": len(job.recipe.regions),
-        "REGISTERS": job.recipe.registers_offset,
         "LOCAL_SIZE": job.local,
         "ASYNC_STRIDE": _up(job.queue_bytes),
         "WATCH_LO": job.watch or 0,

@@ -32,7 +32,6 @@ _CTX_FIELDS = (
     ("WARPS", 1),  # host address of the first warp frame
     ("WARP_STRIDE", 1),
     ("NREGIONS", 1),
-    ("REGISTERS", 1),  # byte offset of the register slots in a frame
     ("ARRIVED", 16),  # threads waiting at each named barrier
     ("EXPECTED", 16),  # threads that release it (0 = all that have not exited)
     ("LOCAL", 1),  # host address of local memory: thread-major

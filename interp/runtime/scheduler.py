@@ -70,16 +70,6 @@ _IDLE_SLICE = 64
 
 
 @native
-def popcount(mask: int) -> int:
-    """Number of one bits of the low 32."""
-    n = i64(0)
-    while mask:
-        mask &= mask - 1
-        n += 1
-    return n
-
-
-@native
 def fill(address: int, count: int, word: int) -> None:
     """Store `count` 64-bit words."""
     for i in range(count):
