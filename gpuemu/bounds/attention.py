@@ -7,6 +7,8 @@ exponential   the score's error and 3u|z| are relative errors of p, ex2.approx a
               one more exponential a tile; their arguments have one sign and add up to z, and each adds 5u.
 narrowing     p is rounded to the inputs' format before the second product (relative u of the format, absolute half of
               its smallest subnormal); the denominator is summed from the unrounded p.
+underflow     ex2.approx.ftz (tl.exp2) gives 0 below 2**-126, and a tf32 operand has no bits there either: each key may
+              lose 2**-126 of its p. A flushed rescaling factor takes no more: it bounds what it multiplied.
 second dot    the tensor core's share of sum p|v|, where a subnormal p counts as the smallest normal.
 division      4u.
 
@@ -20,7 +22,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from gpuemu.bounds.model import LEAST32, U32, Bound, Exact, Model
+from gpuemu.bounds.model import LEAST32, TINY32, U32, Bound, Exact, Model
 from gpuemu.bounds.products import dot_bound, tensor_core
 from gpuemu.bounds.sums import loop_depth
 from gpuemu.gate.dtypes import FORMATS
@@ -79,8 +81,8 @@ def attention(
             average = (share * r).sum(axis=-1, keepdims=True) + loop_depth(tile)(keys) * U32
             relative = r + average + narrow + 2 * tf32 + second * (1 + second) + (tiles + 8) * U32
             relative = relative + r * average  # second order
-            # What each p loses below the smallest normal number of the format, whatever its weight.
-            floor = 0.0 if exact.dtype == "float32" else form.smallest / 2 + second * form.smallest_normal
+            # What each p loses where it is tiny, whatever its weight: see 'underflow'.
+            floor = TINY32 if exact.dtype == "float32" else TINY32 + form.smallest / 2 + second * form.smallest_normal
             counted = seen[:, :, None] * 1.0
             weights = np.where(total > 0, floor / np.where(total > 0, total, 1.0), 0.0)
             bound = (share * relative) @ size + weights * (seen * 1.0) @ size + LEAST32 * (keys + 2)

@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from interp.runtime.raw import load_u16, load_u32, load_u64, native, stack_scratch, store_u64
+from interp.runtime.raw import load_u16, load_u32, load_u64, native, stack_scratch, store_u64, u32
 from interp.runtime.vector import I64
 from interp.tensorcore.model import E4M3, E5M2, F16, TF32, dot, store_result
 from interp.tensorcore.operands import NAMES, columns_function, rows_function
@@ -131,7 +131,7 @@ def row_by_model(
         _copy_groups(b + column * 16, 128, groups, room + 64)
         if out_kind == F16:
             place = (row >> 3) * 128 + (row & 7) * 16 + column * 2
-            word = np.uint32(load_u16(c + place))
+            word = u32(load_u16(c + place))
         else:
             place = (row >> 3) * 256 + (column & 1) * 128 + (row & 7) * 16 + (column >> 1) * 4
             word = load_u32(c + place)
