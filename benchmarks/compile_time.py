@@ -16,7 +16,7 @@ import time
 from benchmarks.worker import pin_to_one_core, start
 
 KERNELS = ("softmax_f32_sm80", "flash_attention_f16_sm80", "matmul_f32_ieee_large_sm80")
-CPUS = ("host", "x86-64-v3", "x86-64-v2")
+CPUS = ("host", "x86-64-v4", "x86-64-v3", "x86-64-v2")
 ROUNDS = 2
 
 _INSTRUCTION = re.compile(r"^\s*(?:@!?%\w+\s+)?(?!\.|//)[a-z][\w.:]*.*;", re.M)

@@ -337,8 +337,7 @@ class Isa:
 
         Raises Unsupported when no record has the opcode (with the nearest records as notes), InvalidInput when a
         record has it, but not with these kinds of operands."""
-        shape = tuple(_shape(o) for o in inst.operands)
-        key = (inst.op, inst.mods, shape)
+        key = (inst.op, inst.mods, tuple(_shape(o) for o in inst.operands))
         form = self._forms.get(key)
         if form is None:
             form = self._forms[key] = self._find(inst)
@@ -352,8 +351,9 @@ class Isa:
         """Register names that `inst` reads and writes, its guard not included."""
         reads: list[str] = []
         writes: list[str] = []
-        for spec, operand in self.match(inst).bind(inst):
-            op = self.match(inst).op
+        form = self.match(inst)
+        op = form.op
+        for spec, operand in form.bind(inst):
             written = spec.name in op.writes and not isinstance(operand, ir.Mem)
             for reg in registers(operand):
                 if written:

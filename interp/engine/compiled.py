@@ -85,8 +85,7 @@ def essence(text: str) -> str:
 def _build(kernel: ir.Kernel, symbols: Mapping[str, int], options: Options, cpu: cpus.Cpu) -> tuple[Recipe, bytes]:
     plan = make_plan(kernel, ISA)
     emitted = emit_kernel(plan, symbols, options)
-    # the big ones: a process of its own costs more than a lane function
-    prefetch(n for n in emitted.symbols if n.startswith(("warp_mma", "async_wgmma")))
+    prefetch(emitted.symbols)  # while LLVM compiles the kernel
     regions = tuple(tuple(s.site for s in (*r.steps, *((r.end,) if r.end else ()))) for r in plan.regions)
     entry_live = plan.entry_live
     recipe = Recipe(

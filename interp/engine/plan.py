@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from interp.runtime.layout import WARP_WORDS
 from ptx import ir
 from ptx.analysis.cfg import Cfg, control_flow
+from ptx.analysis.forms import Forms
 from ptx.analysis.liveness import Effects, liveness
 from ptx.analysis.uniformity import uniformity
 from ptx.errors import Unsupported
@@ -108,10 +109,11 @@ class Plan:
 
 def make_plan(kernel: ir.Kernel, isa: Isa) -> Plan:
     """Plan a verified kernel. Raises Unsupported for control flow that the engine does not have."""
-    diverges = _may_diverge(kernel, isa)
-    cut = _cut(kernel, isa, diverges)
+    forms = Forms(isa)
+    diverges = _may_diverge(kernel, forms)
+    cut = _cut(kernel, forms, diverges)
     cfg = control_flow(cut)
-    live = liveness(cut, _effects(kernel, isa), cfg)
+    live = liveness(cut, _effects(kernel, forms), cfg)
     rank = {block: i for i, block in enumerate(cfg.order)}
     sites = tuple(inst for block in kernel.blocks for inst in block.insts)
     first_site, at = [], 0
@@ -120,7 +122,7 @@ def make_plan(kernel: ir.Kernel, isa: Isa) -> Plan:
         at += len(block.insts)
     regions = []
     for b in cfg.order:
-        steps = [Step(first_site[b] + i, inst, isa.match(inst)) for i, inst in enumerate(cut.blocks[b].insts)]
+        steps = [Step(first_site[b] + i, inst, forms.match(inst)) for i, inst in enumerate(cut.blocks[b].insts)]
         end = steps.pop() if steps and _is_transfer(steps[-1].form) else None
         waits = diverges and bool(steps) and _needs_lanes(steps[0].form)
         targets = tuple(rank[s] for s in _ordered_targets(cut, cfg, b, end))
@@ -137,21 +139,21 @@ def make_plan(kernel: ir.Kernel, isa: Isa) -> Plan:
     )  # fmt: skip
 
 
-def _may_diverge(kernel: ir.Kernel, isa: Isa) -> bool:
+def _may_diverge(kernel: ir.Kernel, forms: Forms) -> bool:
     cfg = control_flow(kernel)
-    facts = uniformity(kernel, cfg, isa.reads_writes, lambda inst, any_varies: _varies(isa, inst, any_varies))
+    facts = uniformity(kernel, cfg, forms.reads_writes, lambda inst, any_varies: _varies(forms, inst, any_varies))
     if facts.divergent:
         return True
-    together = (inst for block in kernel.blocks for inst in block.insts if _needs_lanes(isa.match(inst)))
+    together = (inst for block in kernel.blocks for inst in block.insts if _needs_lanes(forms.match(inst)))
     return any(
         spec.name == "members" and isinstance(operand, ir.Reg) and not facts.is_uniform(operand.name)
         for inst in together
-        for spec, operand in isa.match(inst).bind(inst)
+        for spec, operand in forms.match(inst).bind(inst)
     )
 
 
-def _varies(isa: Isa, inst: ir.Inst, any_varies: bool) -> bool:
-    form = isa.match(inst)
+def _varies(forms: Forms, inst: ir.Inst, any_varies: bool) -> bool:
+    form = forms.match(inst)
     if form.op.varies is not Varies.WITH_INPUTS:
         return form.op.varies is Varies.ALWAYS
     if any(isinstance(o, ir.Special) and o.name.startswith(_LANE_VARYING) for o in inst.operands):
@@ -187,16 +189,16 @@ def _in_place(inst: ir.Inst, form: Form) -> frozenset[str]:
     return frozenset(r.name for spec, operand in bound if spec.name in form.op.in_place for r in registers(operand))
 
 
-def _effects(kernel: ir.Kernel, isa: Isa) -> Effects:
+def _effects(kernel: ir.Kernel, forms: Forms) -> Effects:
     """What each instruction reads and writes, settling instructions included."""
-    insts = [(inst, isa.match(inst)) for block in kernel.blocks for inst in block.insts]
+    insts = [(inst, forms.match(inst)) for block in kernel.blocks for inst in block.insts]
     held = tuple(sorted(frozenset().union(*(_in_place(inst, form) for inst, form in insts))))
     if not held:
-        return isa.reads_writes
+        return forms.reads_writes
 
     def effects(inst: ir.Inst) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        reads, writes = isa.reads_writes(inst)
-        return (reads + held if isa.match(inst).op.settles else reads), writes
+        reads, writes = forms.reads_writes(inst)
+        return (reads + held if forms.match(inst).op.settles else reads), writes
 
     return effects
 
@@ -204,8 +206,8 @@ def _effects(kernel: ir.Kernel, isa: Isa) -> Effects:
 class _Held:
     """Registers of the region being cut that must not be held in vector registers across what comes next."""
 
-    def __init__(self, isa: Isa) -> None:
-        self.isa = isa
+    def __init__(self, forms: Forms) -> None:
+        self.forms = forms
         self.clear()
 
     def clear(self) -> None:
@@ -216,7 +218,7 @@ class _Held:
     def needs_cut(self, inst: ir.Inst, form: Form) -> bool:
         """Whether the region must end before an instruction; then, or else, the instruction is noted."""
         mine = _in_place(inst, form)
-        reads, writes = self.isa.reads_writes(inst)
+        reads, writes = self.forms.reads_writes(inst)
         touched = {*reads, *writes} - mine
         cut = self.settled or form.op.settles or bool(mine & self.written) or bool(touched & self.handed_over)
         if cut:
@@ -227,16 +229,16 @@ class _Held:
         return cut
 
 
-def _cut(kernel: ir.Kernel, isa: Isa, diverges: bool) -> ir.Kernel:
+def _cut(kernel: ir.Kernel, forms: Forms, diverges: bool) -> ir.Kernel:
     """The same kernel with blocks cut to regions."""
-    held = _Held(isa)
+    held = _Held(forms)
     blocks: list[ir.Block] = []
     before: Form | None = None
     for block in kernel.blocks:
         labels, run = block.labels, list[ir.Inst]()
         held.clear()
         for inst in block.insts:
-            form = isa.match(inst)
+            form = forms.match(inst)
             apart = held.needs_cut(inst, form)
             if diverges and before is not None and before.op.effect is Effect.BARRIER and _needs_lanes(form):
                 # lanes parked at the barrier resume in a region of their own: those parked for others may go on earlier

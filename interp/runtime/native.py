@@ -15,10 +15,7 @@ an empty cache a second process helps (`prefetch`).
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +28,7 @@ import numba
 from numba.core import config as numba_config
 
 from interp.engine import cpu as cpus
+from interp.runtime import second_core
 from ptx.cache import directory
 from ptx.errors import InternalError
 
@@ -115,62 +113,28 @@ def symbol(name: str, signature: str = WARP_SIGNATURE) -> Callable[[Callable[...
 
 def address(name: str) -> int:
     """Native address of a runtime symbol, compiled or loaded from the cache on first use."""
-    if name not in _COMPILED:
-        try:
-            entry = _REGISTRY[name]
-        except KeyError:
-            raise InternalError(f"no runtime symbol {name}") from None
-        for process in _HELPERS.pop(name, ()):
-            process.wait()
-        with numba_settings(_cache_dir()):
-            _COMPILED[name] = numba.cfunc(entry.signature, cache=_cache_dir() is not None)(entry.function)
-        _mark(name)
+    if name not in _REGISTRY:
+        raise InternalError(f"no runtime symbol {name}")
+    for other in second_core.take_until(name):
+        _compile(other)
+    _compile(name)
     return int(_COMPILED[name].address)
 
 
-# ------------------------------------------------------------------------------------------------ a second core
-_HELPERS: dict[str, list[subprocess.Popen[bytes]]] = {}
-_WORKER = """
-import importlib
-import sys
-from interp.runtime.native import address
-for symbol in sys.argv[1:]:
-    module, name = symbol.split(":")
-    importlib.import_module(module)
-    address(name)
-"""
+def _compile(name: str) -> None:
+    if name not in _COMPILED:
+        entry = _REGISTRY[name]
+        with numba_settings(_cache_dir()):
+            _COMPILED[name] = numba.cfunc(entry.signature, cache=_cache_dir() is not None)(entry.function)
+        _mark(name)
 
 
 def prefetch(names: Iterable[str]) -> None:
-    """Have symbols that are not in the cache compiled by another process while this one does something else.
-
-    numba compiles about four functions a second and holds the GIL; with an empty cache that is most of the time to a
-    first result. `address` waits for the process and then loads what it left in the cache. Does nothing without a
-    second core or a cache, and for symbols that are there already; if the process fails, `address` compiles as
-    usual."""
-    root = _cache_dir()
-    if multiprocessing.parent_process() is not None:  # the other cores have workers of their own
-        return
-    missing = [n for n in names if n in _REGISTRY and n not in _COMPILED and n not in _HELPERS and not _is_marked(n)]
-    if root is None or not missing or _cores() < 2:
-        return
-    path = os.pathsep.join([str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    wanted = [f"{_REGISTRY[n].function.__module__}:{n}" for n in missing]
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _WORKER, *wanted], env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-    except OSError:
-        return
-    for name in missing:
-        _HELPERS.setdefault(name, []).append(process)
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    """Have symbols that are not in the cache compiled by another process while this one does something else, if it can
+    be done (see `interp.runtime.second_core`); what it has not begun when `address` needs it is compiled there."""
+    missing = [n for n in names if n in _REGISTRY and n not in _COMPILED and not _is_marked(n)]
+    if missing and _cache_dir() is not None:
+        second_core.offer({n: _REGISTRY[n].function.__module__ for n in missing})
 
 
 def _marker(name: str) -> Path | None:
