@@ -27,7 +27,7 @@ from interp.hooks import Hooks
 from interp.launch import BASE_SYMBOLS, Module, Result
 from interp.memory import plan_addresses
 from interp.runtime.native import prefetch
-from ptx.errors import InvalidInput, Unsupported
+from ptx.errors import InvalidInput
 from ptx.lower import specialise, toolchain, wrappers
 from ptx.lower.specialise import Binding, DevicePointer
 from ptx.lower.triton import Lowered, Param, lower_call
@@ -75,19 +75,15 @@ def run(
     `ptx/lower/wrappers.py`; a configuration's options win over this function's defaults). `grid`: int, tuple of up to
     three, or a function of the bound arguments. `args` and `constexprs` bind as in a launch: arrays are numpy,
     ml_dtypes or torch-CPU; keyword arguments that are not parameters are Triton options (`maxnreg` ...). `device`:
-    whose arithmetic and limits, default the target's. `ctas`: the (x, y, z) to run, others are skipped and the result
-    says 'partial'. `enable_fp_fusion`: None is Triton's default. `hooks`: observers, with engine="traced".
-    `fuel`: taken back edges after which the launch counts as endless.
+    whose arithmetic and limits, default the target's. `num_ctas`: a program is a cluster of so many CTAs along x.
+    `ctas`: the (x, y, z) to run, whole clusters; others are skipped and the result says 'partial'.
+    `enable_fp_fusion`: None is Triton's default. `hooks`: observers,
+    with engine="traced". `fuel`: taken back edges after which the launch counts as endless.
     `asynchrony`: when asynchronous operations take effect, see `interp.launch.Entry.launch`. A tensor descriptor
     (`gpuemu.TensorDescriptor`, or Triton's over a CPU tensor) is an argument like any other.
 
     Raises `InvalidInput` (arguments, what Triton rejects), `Unsupported` (valid, but not modelled), `LaunchFailure`.
     """
-    if num_ctas != 1:
-        raise Unsupported(
-            f"num_ctas={num_ctas}: clusters of more than one CTA are not modelled",
-            help="run the kernel with num_ctas=1",
-        )
     asked = {"num_warps": num_warps, "num_stages": num_stages, "num_ctas": num_ctas}
     keywords = {**{k: v for k, v in asked.items() if v != _DEFAULTS[k]}, **constexprs}
     function, keywords, notes = wrappers.unwrap(kernel, args, keywords)
@@ -101,8 +97,9 @@ def run(
         return _described(Result(None, (), ("empty grid: nothing ran",), loaded.lowered.ptx), loaded.lowered, notes)
     values = [convert(bound.values) for convert in loaded.converters]
     values += _scratch(loaded.lowered, grid3)
+    across = int(loaded.lowered.metadata["num_ctas"])
     result = loaded.entry.launch(
-        grid=grid3,
+        grid=(grid3[0] * across, grid3[1], grid3[2]),  # a cluster for each program, as Triton's launcher has it
         block=(loaded.lowered.threads, 1, 1),
         args=values,
         shared=int(loaded.lowered.metadata["shared"]),
@@ -112,6 +109,7 @@ def run(
         hooks=hooks,
         fuel=fuel,
         asynchrony=asynchrony,
+        cluster=(across, 1, 1) if across > 1 else None,
     )
     return _described(result, loaded.lowered, notes)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from interp.runtime.layout import LOCAL_WINDOW, SHARED_BASE, SHARED_WINDOW
+from interp.runtime.layout import LOCAL_WINDOW, RANK_SHIFT, SHARED_BASE, SHARED_WINDOW
 from ptx import ir
 
 REACH = 1 << 36
@@ -28,17 +28,20 @@ Told = tuple[str | None, tuple[int, ...] | None, str]
 """Name of the array, index in it, and both as text."""
 
 
-def tell(inst: ir.Inst, address: int, arrays: Sequence[Named], shared: int, local: int) -> Told:
-    """What `inst` accessed at `address`, in a launch with these arrays and bytes of shared and local memory."""
+def tell(
+    inst: ir.Inst, address: int, arrays: Sequence[Named], shared: int, local: int, rank: int = 0, ranks: int = 1
+) -> Told:
+    """What `inst` accessed at `address`, in a launch with these arrays and bytes of shared and local memory; `rank`: of
+    the accessing CTA in its cluster of `ranks`."""
     space = next((m.partition("::")[0] for m in inst.mods if m.startswith((".shared", ".local"))), None)
     if inst.op not in _ONE_SPACE:  # copies between spaces: shared addresses are small
-        space = ".shared" if 0 <= address < NULL_PAGE else None
+        space = ".shared" if 0 <= address < (NULL_PAGE if ranks == 1 else _WINDOW) else None
     if SHARED_WINDOW <= address < SHARED_WINDOW + _WINDOW:
         space, address = ".shared", address - SHARED_WINDOW
     elif LOCAL_WINDOW <= address < LOCAL_WINDOW + _WINDOW:
         space, address = ".local", address - LOCAL_WINDOW
     if space == ".shared":
-        return None, None, f"byte {(address & _WINDOW - 1) - SHARED_BASE} of {shared} bytes of shared memory"
+        return None, None, _tell_shared(address & _WINDOW - 1, shared, -1 if inst.op == "wgmma" else rank, ranks)
     if space == ".local":
         return None, None, f"byte {address} of {local} bytes of local memory"
     if 0 <= address < NULL_PAGE:
@@ -50,6 +53,17 @@ def tell(inst: ir.Inst, address: int, arrays: Sequence[Named], shared: int, loca
     index, rest = logical_index(array, offset)
     shown = f"[{', '.join(map(str, index))}]" + (f" + {rest} bytes" if rest else "")
     return name, index, f"{name}{shown}, shape {array.shape}"
+
+
+def _tell_shared(address: int, shared: int, own: int, ranks: int) -> str:
+    """A byte of shared memory; `own`: the rank of the accessing CTA, -1 when the address has no rank."""
+    rank = address >> RANK_SHIFT
+    if ranks == 1 or own < 0:
+        return f"byte {address - SHARED_BASE} of {shared} bytes of shared memory"
+    whose = f", of CTA rank {rank} in the cluster" if rank != own else ""
+    if rank >= ranks:
+        whose = f", of CTA rank {rank} in a cluster of {ranks} CTAs"
+    return f"byte {(address & (1 << RANK_SHIFT) - 1) - SHARED_BASE} of {shared} bytes of shared memory{whose}"
 
 
 def logical_index(array: np.ndarray[Any, Any], offset: int) -> tuple[tuple[int, ...], int]:

@@ -25,6 +25,8 @@ _KINDS = {
     L.FAULT_UNMODELLED: "unmodelled",
     L.FAULT_BAD_MBARRIER: "bad-mbarrier",
     L.FAULT_BAD_TENSOR_MAP: "bad-tensor-map",
+    L.FAULT_EXITED_CTA: "exited-cta",
+    L.FAULT_BAD_CLUSTER_BARRIER: "bad-cluster-barrier",
 }
 
 
@@ -72,6 +74,7 @@ class Scene:
             "or with a count that it cannot take",
             "bad-tensor-map": f"'{inst.opcode}' with a tensor map that hardware refuses: "
             "rank, box, alignment or strides",
+            "bad-cluster-barrier": f"a thread executes '{inst.opcode}' again without barrier.cluster.wait between",
             "bad-member-mask": f"a lane executes '{inst.opcode}' whose member mask does not name it",
         }.get(kind, "")
         if kind != "trap":
@@ -79,16 +82,23 @@ class Scene:
             evidence.update(warp=warp, lane=lane, thread=list(self.thread(warp, lane)))
         if kind in ("unmodelled", "bad-mbarrier", "bad-tensor-map"):
             evidence.update(address=hex(self.get("FAULT_ADDRESS")))
-        if kind in ("out-of-bounds", "misaligned", "read-only"):
+        if kind in ("out-of-bounds", "misaligned", "read-only", "exited-cta"):
             address, size = self.get("FAULT_ADDRESS"), self.get("FAULT_BYTES")
             evidence.update(address=hex(address), bytes=size)
-            name, index, told = tell(inst, address, self.arrays, self.get("SHARED_SIZE"), self.get("LOCAL_SIZE"))
+            name, index, told = tell(
+                inst, address, self.arrays, self.get("SHARED_SIZE"), self.get("LOCAL_SIZE"),
+                self.get("CLUSTER_CTARANK"), self.get("CLUSTER_NCTARANK"),
+            )  # fmt: skip
             message = f"{kind} {_verb(inst)} of {size} bytes at {told}"
+            if kind == "exited-cta":
+                message = f"{_verb(inst)} of {size} bytes at {told}, which has exited"
         return _finding(kind, message, inst, evidence, name, index)
 
     # ---------------------------------------------------------------- lack of progress
-    def deadlock(self) -> Finding:
-        """Every warp waits: which, where, for what."""
+    def deadlock(self, cluster: Sequence[Scene] = ()) -> Finding:
+        """Every warp waits: which, where, for what. `cluster`: the scenes of all CTAs of a cluster, by rank."""
+        if len(cluster) > 1:
+            return self._cluster_deadlock(cluster)
         waits, first = self._waiting()
         text = "; ".join(f"{w}" for w in waits) or "no warp can run"
         stuck_inside = all("other lanes" in w for w in waits)
@@ -96,6 +106,24 @@ class Scene:
         kind = "warp-deadlock" if stuck_inside else "mbarrier-deadlock" if polls else "barrier-deadlock"
         evidence = {"cta": list(self.cta), "waiting": waits}
         return _finding(kind, f"no warp of CTA {self.cta} can continue: {text}", first, evidence, None, None)
+
+    def _cluster_deadlock(self, cluster: Sequence[Scene]) -> Finding:
+        """Every warp of every CTA of a cluster waits, or has ended."""
+        told, texts = [], []
+        first: ir.Inst | None = None
+        for scene in cluster:
+            waits, inst = scene._waiting()
+            first = first or inst
+            texts += waits
+            said = "; ".join(waits) or ("no warp can run" if scene.get("LIVE") else "has exited")
+            told.append(f"CTA {scene.cta} (rank {scene.get('CLUSTER_CTARANK')}): {said}")
+        number = tuple(self.get("CLUSTERID", axis) for axis in range(3))
+        evidence = {"cta": list(self.cta), "cluster": list(number), "waiting": told}
+        kind = "mbarrier-deadlock" if any("mbarrier" in t for t in texts) else "barrier-deadlock"
+        if texts and all("other lanes" in t for t in texts):
+            kind = "warp-deadlock"
+        message = f"no warp of cluster {number} can continue: {'; '.join(told)}"
+        return _finding(kind, message, first, evidence, None, None)
 
     def no_progress(self, fuel: int) -> Finding:
         """The launch used up its fuel."""
@@ -136,16 +164,23 @@ class Scene:
                 inst = self.sites[awaited[int(r)]]
                 place = _place(inst)
                 what = f"at barrier {barrier}" if barrier >= 0 else "for other lanes of its member mask"
+                if barrier == L.CLUSTER_BARRIER:
+                    missing = lanes & ~self._arrived(w)
+                    what = "at the cluster barrier" + (", where it has not arrived" if missing else "")
                 texts.append(f"warp {w} ({lanes.bit_count()} lanes) waits {what}, {place}")
                 first = first or inst
         return texts, first
+
+    def _arrived(self, warp: int) -> int:
+        """Lanes that have arrived at the cluster barrier."""
+        return int(self.words[self._frames() + warp * (self.get("WARP_STRIDE") // 8) + WARP["CLUSTER_ARRIVED"]])
 
     def _polled(self, warp: int) -> tuple[ir.Inst, str]:
         """What a warp polls in vain, and the state of it."""
         frame = self.words[self._frames() + warp * (self.get("WARP_STRIDE") // 8) :]
         address, parity = int(frame[WARP["WAIT_ADDRESS"]]), int(frame[WARP["WAIT_PARITY"]])
         inst = self.sites[int(frame[WARP["WAIT_SITE"]])]
-        offset = (address & 0xFFFFFFFF) - L.SHARED_BASE
+        offset = (address & (1 << L.RANK_SHIFT) - 1) - L.SHARED_BASE
         shared = (self.get("SHARED") - int(self.words.__array_interface__["data"][0])) // 8
         word = int(self.words[shared + offset // 8]) & (1 << 64) - 1
         pending, expected = word & 0xFFFFF, word >> 20 & 0xFFFFF

@@ -78,7 +78,7 @@ class Branch(Event):
 
 @dataclass(frozen=True, slots=True)
 class Barrier(Event):
-    """Arrival at CTA barrier `number`; `threads` release it, 0 = all."""
+    """Arrival at CTA barrier `number`; `threads` release it, 0 = all. Number 16: waiting at the cluster's barrier."""
 
     number: int
     threads: int

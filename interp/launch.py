@@ -14,12 +14,14 @@ import mmap
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from interp import record
 from interp.arguments import check_count, parameter_block
+from interp.cluster import FIRST_ARCH, check_cluster, cluster_shape, in_clusters
 from interp.device import Device
 from interp.device import device as find_device
 from interp.engine.compiled import Compiled, compile_kernel
@@ -127,8 +129,8 @@ class Entry:
 
     def __init__(self, module: Module, kernel: ir.Kernel) -> None:
         self.module, self.kernel = module, kernel
-        self._compiled: dict[bool, Compiled] = {}
-        self._traced: dict[bool, Program] = {}
+        self._compiled: dict[tuple[bool, bool], Compiled] = {}
+        self._traced: dict[tuple[bool, bool], Program] = {}
         self._arena: tuple[int, np.ndarray[Any, Any]] | None = None
 
     @cached_property
@@ -142,23 +144,30 @@ class Entry:
         """Every instruction, in text order."""
         return tuple(inst for block in self.kernel.blocks for inst in block.insts)
 
-    def compiled(self, counters: bool) -> Compiled:
-        """Native code of the kernel, with or without counters."""
-        if counters not in self._compiled:
-            m = self.module
-            self._compiled[counters] = compile_kernel(m.ptx, self.kernel, self._places.symbols, m.device.arch, counters)
-        return self._compiled[counters]
+    @cached_property
+    def _waits_for_cluster(self) -> bool:
+        return any(inst.op == "barrier" and ".cluster" in inst.mods for inst in self.sites)
 
-    def traced(self, counters: bool) -> Program:
-        """The kernel as the traced engine runs it, with or without counters."""
+    def compiled(self, counters: bool, clusters: bool = False) -> Compiled:
+        """Native code of the kernel, with or without counters, for clusters of several CTAs or of one."""
+        key = counters, clusters
+        if key not in self._compiled:
+            m, places = self.module, self._places
+            ranked = places.shared_names if clusters else frozenset[str]()
+            self._compiled[key] = compile_kernel(m.ptx, self.kernel, places.symbols, m.device.arch, counters, ranked)
+        return self._compiled[key]
+
+    def traced(self, counters: bool, clusters: bool = False) -> Program:
+        """The kernel as the traced engine runs it, likewise."""
         from interp.engine.traced.program import build_program  # only here: the compiled engine does without
 
-        if counters not in self._traced:
-            places = self._places
-            self._traced[counters] = build_program(
-                make_plan(self.kernel, ISA), places.symbols, self.module.device.arch, counters
-            )
-        return self._traced[counters]
+        key = counters, clusters
+        if key not in self._traced:
+            m, places = self.module, self._places
+            ranked = places.shared_names if clusters else frozenset[str]()
+            plan_ = make_plan(self.kernel, ISA)
+            self._traced[key] = build_program(plan_, places.symbols, m.device.arch, counters, ranked)
+        return self._traced[key]
 
     def launch(
         self,
@@ -175,6 +184,7 @@ class Entry:
         watch: int | None = None,
         hooks: Hooks | None = None,
         asynchrony: str = "late",
+        cluster: Sequence[int] | None = None,
     ) -> Result:
         """Execute the kernel; arrays in `args` are updated in place.
 
@@ -189,6 +199,9 @@ class Entry:
         "eager", at once; "seeded" or "seeded:N", at either by choices that depend on N alone. A correct kernel gives
         the same bytes under all.
 
+        `cluster`: CTAs of a cluster, up to three sizes, for a kernel that does not say them itself; `ctas` must then
+        name whole clusters.
+
         A defect of the kernel ends the launch and is returned as a finding. Raises LaunchFailure when the device could
         not launch it, InvalidInput for arguments that do not fit, Unsupported for what is not modelled."""
         if engine not in ENGINES:
@@ -201,15 +214,22 @@ class Entry:
         list_ = _cta_list(grid3, ctas)
         check_count(self.kernel, args)
         self._check_limits(grid3, block3, shared, places)
+        asked = None if cluster is None else _dim3(cluster, "cluster")
+        shape = cluster_shape(self.kernel.name, self.kernel.directives, asked)
+        if shape is not None:
+            device = self.module.device
+            check_cluster(self.kernel.name, self.kernel.directives, shape, grid3, device.name, device.arch)
+            list_ = in_clusters(list_, shape)
         shown = list(names) if names is not None else [p.name for p in self.kernel.params]
         noted = record.begin(
             self.module, self.kernel.name, shown, args, grid=grid3, block=block3, shared=shared,
             ctas=None if ctas is None else tuple(tuple(int(x) for x in c) for c in list_),
-            engine=engine, counters=counters, fuel=fuel, asynchrony=asynchrony,
+            engine=engine, counters=counters, fuel=fuel, asynchrony=asynchrony, cluster=asked,
         )  # fmt: skip
         result = self._run(
-            grid3, block3, args, shared, list_, counters, fuel or DEFAULT_FUEL, shown, watch, engine, hooks, asynchrony
-        )
+            grid3, block3, args, shared, list_, counters, fuel or DEFAULT_FUEL, shown, watch, engine, hooks, asynchrony,
+            shape,
+        )  # fmt: skip
         if ctas is not None and len(list_) < grid3[0] * grid3[1] * grid3[2]:
             result.exactness = (*result.exactness, "partial")
         if noted is not None:
@@ -243,16 +263,18 @@ class Entry:
     def _run(
         self, grid: Dim3, block: Dim3, args: Sequence[Any], shared: int, ctas: np.ndarray[Any, np.dtype[np.int64]],
         counters: bool, fuel: int, names: Sequence[str], watch: int | None, engine: str, hooks: Hooks | None,
-        asynchrony: str,
+        asynchrony: str, cluster: Dim3 | None,
     ) -> Result:  # fmt: skip
         places, module = self._places, self.module
-        program = self.traced(counters) if engine == "traced" else None
+        ranks = prod(cluster) if cluster is not None else 1
+        program = self.traced(counters, ranks > 1) if engine == "traced" else None
+        native = program or self.compiled(counters, ranks > 1)
         observer = None
         if program is not None and hooks is not None:
             from interp.engine.traced.observe import Observer
 
             observer = Observer(program, hooks)
-        recipe = program.recipe if program is not None else self.compiled(counters).recipe
+        recipe = native.recipe
         memory = [memory_of(a) for a in args]
         positions = [i for i, array in enumerate(memory) if array is not None]
         arrays = [array for array in memory if array is not None]
@@ -261,7 +283,7 @@ class Entry:
         rows = table([*module.globals.allocations, *allocations])
         raw = np.zeros(2 * len(recipe.regions) + len(recipe.guarded) + 1, np.int64)
         job = Job(
-            run_warp=address("run_warp_traced") if program is not None else self.compiled(counters).loaded.run_warp,
+            run_warp=native.loaded.run_warp if isinstance(native, Compiled) else address("run_warp_traced"),
             recipe=recipe,
             grid=grid,
             block=block,
@@ -284,22 +306,28 @@ class Entry:
             multiply=address("wgmma_multiply") if recipe.uses_wgmma else 0,
             asynchrony=_asynchrony(asynchrony)[0],
             seed=_asynchrony(asynchrony)[1],
+            cluster=cluster or (1, 1, 1),
+            explicit_cluster=cluster is not None,
+            cluster_barrier=self._waits_for_cluster,
             program=program.address if program else 0,
             hook=observer.address if observer else 0,
         )
         threads = block[0] * block[1] * block[2]
         resident = module.device.resident_ctas(threads, places.static_shared + shared)
-        slots = max(1, min(resident, len(ctas), SLOT_BUDGET // job.slot_bytes))
+        slots = max(1, min(resident, len(ctas), SLOT_BUDGET // job.slot_bytes) // ranks) * ranks
         arena = self._memory(slots * job.slot_bytes)
         with ieee():
             outcome = run_job(job, arena, slots)
         if observer is not None and observer.error is not None:
             raise observer.error
         named = [(names[i], array, at) for i, array, at in zip(positions, arrays, addresses, strict=True)]
-        scene = Scene(
-            arena[outcome.slot * job.slot_bytes :][: job.slot_bytes].view(np.int64), self.sites, recipe, allocations,
-            [*named, *module.globals.named],
-        )  # fmt: skip
+        named += module.globals.named
+
+        def scene_of(slot: int) -> Scene:
+            words = arena[slot * job.slot_bytes :][: job.slot_bytes].view(np.int64)
+            return Scene(words, self.sites, recipe, allocations, named)
+
+        scene = scene_of(outcome.slot)
         findings: tuple[Finding, ...] = ()
         if outcome.state == L.CTA_FAULT and scene.get("FAULT") == L.FAULT_SPLIT:
             inst = self.sites[scene.get("FAULT_SITE")]
@@ -307,7 +335,8 @@ class Entry:
         if outcome.state == L.CTA_FAULT:
             findings = (scene.fault(),)
         elif outcome.state == L.CTA_DEADLOCK:
-            findings = (scene.deadlock(),)
+            first = outcome.slot // ranks * ranks
+            findings = (scene.deadlock([scene_of(slot) for slot in range(first, first + ranks)]),)
         elif outcome.state == L.CTA_OUT_OF_FUEL:
             findings = (scene.no_progress(fuel),)
         counts = None
@@ -350,6 +379,8 @@ def _require_minimums(module: Module, kernel: ir.Kernel) -> None:
     for block in kernel.blocks:
         for inst in block.insts:
             need = ISA.match(inst).op.since[1]
+            if any("cluster" in mod for mod in inst.mods):  # a state space or scope that came after the instruction
+                need = max(need, FIRST_ARCH)
             if sm < need:
                 raise InvalidInput(
                     f"'{inst.opcode}' needs sm_{need}, the module is for {module.target}", where=place(inst)

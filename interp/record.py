@@ -85,6 +85,7 @@ class LaunchRecord:
     arguments: tuple[Argument, ...]
     result: Result | None = None
     asynchrony: str = "late"
+    cluster: tuple[int, int, int] | None = None
     counters: bool = True  # repeated as it was: the native code is there already
 
     @property
@@ -119,6 +120,7 @@ class LaunchRecord:
         return self.module[self.entry].launch(  # type: ignore[no-any-return]
             grid=self.grid, block=self.block, args=args, shared=self.shared, ctas=self.ctas, engine=self.engine,
             fuel=self.fuel, watch=watch, counters=self.counters, asynchrony=self.asynchrony,
+            cluster=self.cluster,
         )  # fmt: skip
 
     def _argument(self, a: Argument, memory: Sequence[np.ndarray[Any, Any]]) -> Any:

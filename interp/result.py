@@ -18,7 +18,8 @@ class Finding:
     """A defect of the kernel that execution showed.
 
     `kind`: out-of-bounds, misaligned, read-only, barrier-deadlock, warp-deadlock, no-progress, trap, bad-member-mask,
-    queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, unmodelled. `file`, `line`: the user's source line.
+    queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, exited-cta, bad-cluster-barrier, unmodelled. `file`,
+    `line`: the user's source line.
     `array`, `index`: the argument nearest to the address and the element index relative to it (may lie outside its
     shape). `evidence`: addresses, thread, CTA and the like, JSON-able.
     """

@@ -33,9 +33,11 @@ class Globals:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Names of one kernel: `symbols` by address or offset, bytes of static shared and of local memory a thread."""
+    """Names of one kernel: `symbols` by address or offset, those of shared variables among them, bytes of static shared
+    and of local memory a thread."""
 
     symbols: dict[str, int]
+    shared_names: frozenset[str]
     static_shared: int
     local: int
 
@@ -89,4 +91,5 @@ def place_kernel(module: ir.Module, kernel: ir.Kernel, outer: Globals) -> Places
     if dynamic:
         shared = _align(shared, max(v.align for v in dynamic))
         symbols.update({v.name: SHARED_BASE + shared for v in dynamic})
-    return Places(symbols, shared, _align(local, 16))
+    names = frozenset(v.name for v in variables if v.space == ".shared")
+    return Places(symbols, names, shared, _align(local, 16))

@@ -87,6 +87,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ctas: tuple[tuple[int, int, int], ...] | None
     arguments: tuple[Argument, ...]
     asynchrony: str = "late"
+    cluster: tuple[int, int, int] | None = None
     sets: tuple[tuple[int, str], ...] = ()
 
 

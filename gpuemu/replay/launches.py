@@ -44,6 +44,7 @@ class RecordedLaunch:
     ctas: tuple[tuple[int, int, int], ...] | None
     arguments: tuple[Argument, ...]
     asynchrony: str = "late"
+    cluster: tuple[int, int, int] | None = None
     sets: tuple[tuple[int, bytes], ...] = ()
 
 
@@ -127,8 +128,9 @@ def _launch(launch: Any, place: Any, sets: tuple[tuple[int, bytes], ...]) -> Rec
     return RecordedLaunch(
         ptx=launch.ptx, entry=launch.entry, target=launch.target, device=launch.device, fmad=launch.fmad,
         engine=launch.engine, fuel=launch.fuel,
-        asynchrony=launch.asynchrony, grid=launch.grid, block=launch.block, shared=launch.shared,
-        ctas=launch.ctas, arguments=tuple(_argument(a, launch, place) for a in launch.arguments), sets=sets,
+        asynchrony=launch.asynchrony, cluster=launch.cluster, grid=launch.grid, block=launch.block,
+        shared=launch.shared, ctas=launch.ctas,
+        arguments=tuple(_argument(a, launch, place) for a in launch.arguments), sets=sets,
     )  # fmt: skip
 
 

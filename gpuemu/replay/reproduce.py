@@ -136,7 +136,8 @@ def run_launches(replay: Replay, memory: list[NDArray[np.uint8]]) -> list[Any]:
             modules[key][launch.entry].launch(
                 grid=launch.grid, block=launch.block, args=[argument(a, memory) for a in launch.arguments],
                 shared=launch.shared, ctas=launch.ctas, engine=launch.engine,
-                fuel=launch.fuel, asynchrony=launch.asynchrony, names=[a.name for a in launch.arguments],
+                fuel=launch.fuel, asynchrony=launch.asynchrony, cluster=launch.cluster,
+                names=[a.name for a in launch.arguments],
             )
         )  # fmt: skip
     return results

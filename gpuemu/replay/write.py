@@ -63,8 +63,8 @@ def write_replay(
             Launch(
                 ptx=texts[text], entry=launch.entry, target=launch.target, device=launch.device, fmad=launch.fmad,
                 engine=launch.engine, fuel=launch.fuel,
-                asynchrony=launch.asynchrony, grid=launch.grid, block=launch.block, shared=launch.shared,
-                ctas=launch.ctas, arguments=launch.arguments, sets=tuple(sets),
+                asynchrony=launch.asynchrony, cluster=launch.cluster, grid=launch.grid, block=launch.block,
+                shared=launch.shared, ctas=launch.ctas, arguments=launch.arguments, sets=tuple(sets),
             )
         )  # fmt: skip
     buffers: list[Buffer] = []

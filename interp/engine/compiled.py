@@ -48,14 +48,23 @@ class Compiled:
     loaded: Loaded
 
 
-def compile_kernel(text: str, kernel: ir.Kernel, symbols: Mapping[str, int], device: int, counters: bool) -> Compiled:
-    """Compile a verified kernel of the PTX `text` for the current CPU; `symbols`: addresses of its variables."""
+def compile_kernel(
+    text: str,
+    kernel: ir.Kernel,
+    symbols: Mapping[str, int],
+    device: int,
+    counters: bool,
+    ranked: frozenset[str] = frozenset(),
+) -> Compiled:
+    """Compile a verified kernel of the PTX `text` for the current CPU; `symbols`: addresses of its variables; `ranked`:
+    see `Options`."""
     cpu = cpus.current()
-    options = Options(cpu.has_fma, device, counters)
+    options = Options(cpu.has_fma, device, counters, ranked)
     placed = sorted(symbols.items())
     key = cache.digest(
-        essence(text), kernel.name, repr(placed), device, int(counters), engine_digest(), cpu.name, cpu.features
-    )
+        essence(text), kernel.name, repr((placed, sorted(ranked))), device, int(counters), engine_digest(), cpu.name,
+        cpu.features,
+    )  # fmt: skip
     stored = cache.get("kernel", key)
     if stored is not None:
         recipe, image = msgspec.msgpack.decode(stored, type=tuple[Recipe, bytes])

@@ -19,7 +19,7 @@ mask have.
 
 from __future__ import annotations
 
-from interp.engine.plan import Plan, Region
+from interp.engine.plan import Plan, Region, awaits_cluster
 from interp.runtime import layout as L
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
 from ptx import ir
@@ -392,8 +392,12 @@ class _Dispatcher:
 
     def _barrier(self, region: Region, mask: str, result: str) -> None:
         resume = str(region.targets[0])
-        number = self.value(f"and i64 {result}, 15")
         self.or_into(self.mask_at(1, resume), mask)
+        if region.end is not None and awaits_cluster(region.end.form):
+            self.put(f"store i32 {L.CLUSTER_BARRIER}, ptr {self.mask_at(2, resume)}, align 4")
+            self.put("br label %search")
+            return
+        number = self.value(f"and i64 {result}, 15")
         small = self.value(f"trunc i64 {number} to i32")
         self.put(f"store i32 {small}, ptr {self.mask_at(2, resume)}, align 4")
         arrived = self.value(f"getelementptr i64, ptr {self.field('%ctx', CTX['ARRIVED'])}, i64 {number}")

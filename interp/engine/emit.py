@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from interp.engine.control import emit_dispatcher
-from interp.engine.plan import Plan, Region, Step
+from interp.engine.plan import Plan, Region, Step, awaits_cluster
 from interp.kits.llvm import LlvmKit, Value
-from interp.runtime.layout import CTX
+from interp.runtime.layout import CLUSTER_BARRIER, CTX, RANK_SHIFT
 from ptx import ir
 from ptx.errors import GpuemuError, InvalidInput
 from ptx.isa import Effect, Form, OperandSpec, place, registers
@@ -29,11 +29,13 @@ from ptx.types import is_signed, width
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What emitted code depends on besides the plan: host features, the device whose arithmetic is meant, counters."""
+    """What emitted code depends on besides the plan: host features, the device whose arithmetic is meant, counters.
+    `ranked`: variables whose addresses carry the rank of the CTA: shared ones, in a launch with clusters."""
 
     has_fma: bool
     device: int
     counters: bool
+    ranked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class _RegionEmitter:
                 word = kit.special(name)
                 return kit.trunc(word.n, n)(word) if word.n >= n else kit.zext(word.n, n)(word)
             case ir.Sym(name, offset):
-                return kit.const(n, self._symbol(name, inst) + offset)
+                return self._place(name, offset, n, inst)
         raise InvalidInput(f"'{inst.opcode}' cannot read the operand {operand!r}", where=place(inst))
 
     def _fit(self, word: Value, n: int, name: str, kind: str, inst: ir.Inst) -> Value:
@@ -175,13 +177,22 @@ class _RegionEmitter:
     def _address(self, operand: ir.Mem, inst: ir.Inst) -> Value:
         kit, base, offset = self.kit, operand.base, operand.offset
         if isinstance(base, ir.Sym):
-            return kit.const(64, self._symbol(base.name, inst) + base.offset + offset)
+            return self._place(base.name, base.offset + offset, 64, inst)
         if isinstance(base, ir.Imm):
             return kit.const(64, base.value + offset)
         word = self._read(base)
         if offset:
             word = kit.add(word.n)(word, kit.const(word.n, offset))
         return kit.zext(word.n, 64)(word)
+
+    def _place(self, name: str, offset: int, n: int, inst: ir.Inst) -> Value:
+        """The address of a variable plus an offset, as n bits."""
+        kit = self.kit
+        word = kit.const(n, self._symbol(name, inst) + offset)
+        if name not in self.options.ranked or n < 32:
+            return word
+        rank = kit.shl(32)(kit.special("%cluster_ctarank"), kit.const(32, RANK_SHIFT))
+        return kit.add(n)(word, rank if n == 32 else kit.zext(32, n)(rank))
 
     def _symbol(self, name: str, inst: ir.Inst) -> int:
         try:
@@ -269,6 +280,8 @@ class _RegionEmitter:
         kit = self.kit
         kit.site, kit.mask = end.site, "%mask"
         if end.form.op.effect is Effect.BARRIER:
+            if awaits_cluster(end.form):
+                return str(CLUSTER_BARRIER)
             words = [self._uniform(o, end.inst) for o in end.inst.operands]
             number = kit.emit(f"and i64 {words[0]}, 15")
             if len(words) == 1:

@@ -175,6 +175,11 @@ def _is_transfer(form: Form) -> bool:
     return form.op.effect in (Effect.BRANCH, Effect.EXIT, Effect.BARRIER)
 
 
+def awaits_cluster(form: Form) -> bool:
+    """Whether a barrier is that of the cluster, which has no number."""
+    return form.op.effect is Effect.BARRIER and not form.op.operands
+
+
 def _needs_lanes(form: Form) -> bool:
     return form.op.effect is Effect.WARP and form.op.name != "activemask"
 

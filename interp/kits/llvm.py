@@ -96,7 +96,7 @@ class LlvmKit(LlvmWords):
                 return self.const(32, 0)
             p = self.emit(f"getelementptr i64, ptr %warp, i64 {WARP['TID'] + 16 * 'xyz'.index(axis)}")
             return self.word(32, f"load {VEC[32]}, ptr {p}, align 32")
-        if base in ("ntid", "ctaid", "nctaid"):
+        if base in DIMENSIONS:
             if axis not in "xyz":
                 return self.const(32, 0)
             return self._scalar("%ctx", CTX[base.upper()] + "xyz".index(axis), 32)
@@ -116,8 +116,10 @@ class LlvmKit(LlvmWords):
             return wide if n == 64 else self.trunc(64, 32)(wide)
         if base in ("smid", "gridid"):
             return self.const(32 if base == "smid" else 64, 0)
-        if base in ("nsmid", "dynamic_smem_size", "total_smem_size"):
+        if base in ("nsmid", "dynamic_smem_size", "total_smem_size", "cluster_ctarank", "cluster_nctarank"):
             return self._scalar("%ctx", CTX[base.upper()], 32)
+        if base == "is_explicit_cluster":
+            return self.ne(64)(self._scalar("%ctx", CTX[base.upper()], 64), self.const(64, 0))
         raise InternalError(f"special register {name} reached the emitter")
 
     def _lanemask(self, which: str) -> Value:
@@ -133,7 +135,9 @@ class LlvmKit(LlvmWords):
         return self.word(32, f"or {VEC[32]} zeroinitializer, <{body}>")
 
 
-SPACE_CODES = {"global": 0, "shared": 1, "local": 2, "generic": 3, "const": 4, "param": 5}
+DIMENSIONS = ("ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
+"""Special registers of three components that a context has under the same names."""
+SPACE_CODES = {"global": 0, "shared": 1, "local": 2, "generic": 3, "const": 4, "param": 5, "cluster": 6}
 """How runtime access functions are told the state space."""
 
 

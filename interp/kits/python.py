@@ -31,7 +31,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from interp.kits.llvm import SPACE_CODES
+from interp.kits.llvm import DIMENSIONS, SPACE_CODES
 from interp.kits.words import NUMPY
 from interp.runtime.functions import LANE_FUNCTIONS
 from interp.runtime.layout import CTX, WARP
@@ -285,13 +285,13 @@ class PythonKit:
 
     def special(self, name: str) -> Word:
         base, _, axis = name[1:].partition(".")
-        if base in ("tid", "ntid", "ctaid", "nctaid") and axis not in "xyz":
+        if base in ("tid", *DIMENSIONS) and axis not in "xyz":
             return self.const(32, 0)
         if base == "tid":
             row = self.name("r")
             self.start.append(f"{row} = at32(warp + {8 * WARP['TID'] + 128 * 'xyz'.index(axis)})")
             return Word(32, row=row)
-        if base in ("ntid", "ctaid", "nctaid"):
+        if base in DIMENSIONS:
             return self._scalar("ctx", CTX[base.upper()] + "xyz".index(axis), 32)
         if base == "laneid":
             return self.emit(32, "lane_of", Word(64, scalar="i"))
@@ -308,8 +308,10 @@ class PythonKit:
             return wide if base in ("clock64", "globaltimer") else self.trunc(64, 32)(wide)
         if base in ("smid", "gridid"):
             return self.const(32 if base == "smid" else 64, 0)
-        if base in ("nsmid", "dynamic_smem_size", "total_smem_size"):
+        if base in ("nsmid", "dynamic_smem_size", "total_smem_size", "cluster_ctarank", "cluster_nctarank"):
             return self._scalar("ctx", CTX[base.upper()], 32)
+        if base == "is_explicit_cluster":
+            return self.ne(64)(self._scalar("ctx", CTX[base.upper()], 64), self.const(64, 0))
         raise InternalError(f"special register {name} reached the traced engine")
 
     def _lanemask(self, which: str) -> Word:

@@ -10,6 +10,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     async_copy,
     bulk,
     carry,
+    cluster,
     compare,
     control,
     convert,

@@ -2,8 +2,7 @@
 tensormap).
 
 When they take effect: `interp.runtime.bulk`; what a tensor map is and how tiles are copied:
-`interp.runtime.tensor_copy`. Only tiled mode; multicast and other CTAs' shared memory need clusters, which have one CTA
-here.
+`interp.runtime.tensor_copy`. Only tiled mode.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 from interp.kit import Kit
 from interp.ops.table import isa
 from interp.runtime.atomics import atomic_symbol
-from interp.runtime.layout import SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, TENSOR_TYPES
+from interp.runtime.layout import SPACE_CLUSTER, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, TENSOR_TYPES
 from interp.runtime.tensor_map import FIELDS
 from ptx.isa import Cost, Effect
 
@@ -24,14 +23,43 @@ _BASE: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "since": ((
 _HINT: dict[str, Any] = {"hint": (".L2::cache_hint",)}
 
 
+def _space(dst: str) -> int:
+    return SPACE_CLUSTER if dst == "shared::cluster" else SPACE_SHARED
+
+
 @isa.op("cp.async.bulk.dst.global.mbarrier::complete_tx::bytes{.hint} [to], [from], size, [bar]{, policy}", dst=_LOCAL,
         types={"size": "u32", "policy": "b64"}, ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
 def bulk_load(k: Kit, dst: str, hint: str | None) -> Any:
     """queue a copy of `size` bytes to shared memory; the barrier gets its bytes"""
-    load = k.warp("async_bulk_load", ())
+    load = k.warp("async_bulk_load", (), _space(dst), 0)
 
     def run(to: Any, source: Any, size: Any, bar: Any, *policy: Any) -> None:
         load(to, source, bar, size)
+
+    return run
+
+
+@isa.op("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster{.hint} [to], [from], "
+        "size, [bar], ctas{, policy}", types={"size": "u32", "ctas": "u16", "policy": "b64"},
+        ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
+def bulk_load_many(k: Kit, hint: str | None) -> Any:
+    """as without multicast, to the same place of each CTA of the cluster whose rank is a bit of `ctas`"""
+    load, widen = k.warp("async_bulk_load", (), SPACE_CLUSTER, 1), k.zext(16, 32)
+
+    def run(to: Any, source: Any, size: Any, bar: Any, ctas: Any, *policy: Any) -> None:
+        load(to, source, bar, size, widen(ctas))
+
+    return run
+
+
+@isa.op("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [to], [from], size, [bar]",
+        types={"size": "u32"}, ref=_REF + "cp-async-bulk", **_BASE)
+def bulk_send(k: Kit) -> Any:
+    """queue a copy of `size` bytes to the shared memory of a CTA of the cluster; the barrier there gets its bytes"""
+    send = k.warp("async_bulk_send", ())
+
+    def run(to: Any, source: Any, size: Any, bar: Any) -> None:
+        send(to, source, bar, size)
 
     return run
 
@@ -87,13 +115,27 @@ def bulk_prefetch(k: Kit, hint: str | None) -> Any:
 
 @isa.op("cp.async.bulk.tensor.dim.dst.global{.tile}.mbarrier::complete_tx::bytes{.hint} [to], [map], [bar]{, policy}",
         dim=_DIMS, dst=_LOCAL, types={"policy": "b64"}, ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
-def tensor_load(k: Kit, dim: str, **_: Any) -> Any:
+def tensor_load(k: Kit, dim: str, dst: str, **_: Any) -> Any:
     """queue a copy of a box to shared memory; the barrier gets its bytes"""
-    load = k.warp("async_tensor_load", (), int(dim[0]))
+    load = k.warp("async_tensor_load", (), int(dim[0]), _space(dst), 0)
 
     def run(to: Any, map: Any, bar: Any, *policy: Any) -> None:
         address, coords = map
         load(to, address, bar, *coords)
+
+    return run
+
+
+@isa.op("cp.async.bulk.tensor.dim.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes.multicast::cluster{.hint} "
+        "[to], [map], [bar], ctas{, policy}", dim=_DIMS, types={"ctas": "u16", "policy": "b64"},
+        ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
+def tensor_load_many(k: Kit, dim: str, **_: Any) -> Any:
+    """as without multicast, to the same place of each CTA of the cluster whose rank is a bit of `ctas`"""
+    load, widen = k.warp("async_tensor_load", (), int(dim[0]), SPACE_CLUSTER, 1), k.zext(16, 32)
+
+    def run(to: Any, map: Any, bar: Any, ctas: Any, *policy: Any) -> None:
+        address, coords = map
+        load(to, address, bar, *coords, widen(ctas))
 
     return run
 

@@ -1,7 +1,7 @@
 """mbarrier objects (PTX ISA, 'Parallel Synchronization and Communication Instructions: mbarrier').
 
 A wait that fails gives up the warp's turn (`interp.runtime.waiting`). Scopes and memory orders change nothing here, as
-for atomics. Only a CTA's own shared memory has barriers: clusters have one CTA.
+for atomics. A thread may arrive at barriers of other CTAs of its cluster, but waits at those of its own CTA only.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.table import isa
-from interp.runtime.layout import SPACE_GENERIC, SPACE_SHARED
+from interp.runtime.layout import SPACE_CLUSTER, SPACE_GENERIC, SPACE_SHARED
 from ptx.isa import Cost, Effect, Varies
 
 _REF = "parallel-synchronization-and-communication-instructions-mbarrier"
 _SPACES = (".shared", ".shared::cta")
 _WIDER = (*_SPACES, ".shared::cluster")
 _SEMANTICS: dict[str, Any] = {"sem": (".release", ".relaxed", ".acquire"), "scope": (".cta", ".cluster"), "ss": _WIDER}
+_WAITING: dict[str, Any] = {**_SEMANTICS, "ss": _SPACES}
 _BASE: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.SYNC, "since": ((7, 0), 80)}
 
 
 def _space(ss: str | None) -> int:
+    if ss == "shared::cluster":
+        return SPACE_CLUSTER
     return SPACE_SHARED if ss else SPACE_GENERIC
 
 
@@ -107,7 +110,7 @@ def complete_tx(k: Kit, ss: str | None, **_: Any) -> Any:
 
 @isa.op("mbarrier.how{.sem}{.scope}{.ss}.b64 p, [a], state{, hint}", how=(".test_wait", ".try_wait"),
         types={"p": "pred", "state": "b64", "hint": "u32"}, writes=("p",), ref=_REF + "-test-wait-try-wait",
-        **_SEMANTICS, **_BASE)
+        **_WAITING, **_BASE)
 def wait_state(k: Kit, how: str, ss: str | None, **_: Any) -> Any:
     """p = the phase in which `state` was taken is over"""
     ask = k.warp("mbarrier_wait", (1,), _space(ss), 0)
@@ -116,7 +119,7 @@ def wait_state(k: Kit, how: str, ss: str | None, **_: Any) -> Any:
 
 @isa.op("mbarrier.how.parity{.sem}{.scope}{.ss}.b64 p, [a], parity{, hint}", how=(".test_wait", ".try_wait"),
         types={"p": "pred", "parity": "u32", "hint": "u32"}, writes=("p",), ref=_REF + "-test-wait-try-wait",
-        **_SEMANTICS, **_BASE)
+        **_WAITING, **_BASE)
 def wait_parity(k: Kit, how: str, ss: str | None, **_: Any) -> Any:
     """p = the phase of that parity is over"""
     ask = k.warp("mbarrier_wait", (1,), _space(ss), 1)

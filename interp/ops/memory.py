@@ -15,7 +15,7 @@ from interp.ops.table import isa
 from ptx.isa import Cost, Effect, Varies
 from ptx.types import width
 
-SPACES = (".global", ".shared", ".shared::cta", ".local", ".const", ".param", ".param::entry")
+SPACES = (".global", ".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry")
 TYPES = (".b8", ".b16", ".b32", ".b64", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".f32", ".f64")
 SCOPES = (".cta", ".cluster", ".gpu", ".sys")
 _SCOPED = tuple(f".{o}{s}" for o in ("relaxed", "acquire", "release") for s in SCOPES)
@@ -36,6 +36,8 @@ _LD: dict[str, Any] = {
 
 def space_name(ss: str | None) -> str:
     """The state space that the kit knows (generic without one)."""
+    if ss == "shared::cluster":
+        return "cluster"
     return "generic" if ss is None else ss.partition("::")[0]
 
 
@@ -72,7 +74,8 @@ def prefetch(k: Kit, ss: str | None, level: str) -> Any:
 _ATOM_OPS = (".and", ".or", ".xor", ".exch", ".add", ".inc", ".dec", ".min", ".max")
 _ATOM: dict[str, Any] = {
     "sem": (".relaxed", ".acquire", ".release", ".acq_rel"), "scope": SCOPES,
-    "ss": (".global", ".shared", ".shared::cta"), "hint": (".L2::cache_hint",), "noftz": (".noftz",),
+    "ss": (".global", ".shared", ".shared::cta", ".shared::cluster"), "hint": (".L2::cache_hint",),
+    "noftz": (".noftz",),
     "type": (".b16", ".b32", ".b64", ".u32", ".u64", ".s32", ".s64", ".f16", ".f16x2", ".bf16", ".bf16x2", ".f32",
              ".f64"),
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.table import isa
-from interp.runtime.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
+from interp.runtime.layout import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW
 from ptx.isa import Cost, vec
 from ptx.types import width
 
@@ -123,12 +123,28 @@ def cvta(k: Kit, to: bool, space: str, size: str) -> Any:
     return (lambda a: sub(a, window)) if to else (lambda a: add(a, window))
 
 
+def _is_own(k: Kit) -> Any:
+    """Whether a generic address lies in the shared memory of the CTA itself: in a cluster its rank must be there."""
+    lt, sub, eq, shr, and_, or_ = k.lt_u(64), k.sub(64), k.eq(32), k.shr_u(64), k.and_(1), k.or_(1)
+    narrow = k.trunc(64, 32)
+    rank, alone = k.special("%cluster_ctarank"), eq(k.special("%cluster_nctarank"), k.const(32, 1))
+
+    def own(a: Any) -> Any:
+        at = sub(a, k.const(64, SHARED_WINDOW))
+        mine = or_(alone, eq(narrow(shr(at, k.const(64, RANK_SHIFT))), rank))
+        return and_(lt(at, k.const(64, WINDOW)), mine)
+
+    return own
+
+
 @isa.op("isspacep.space p, a", space=_SPACES, types={"p": "pred", "a": "u64"}, writes=("p",), cost=Cost.INT,
         ref="data-movement-and-conversion-instructions-isspacep", since=((2, 0), 20),
         constraint=lambda space: "not modelled" if space in ("const", "param") else None)
 def isspacep(k: Kit, space: str) -> Any:
     """p = the generic address a lies in the state space"""
     lt, sub, size, both, not_ = k.lt_u(64), k.sub(64), k.const(64, WINDOW), k.and_(1), k.not_(1)
+    if space in ("shared", "shared::cta"):
+        return _is_own(k)
     if space != "global":
         return lambda a: lt(sub(a, k.const(64, _window(space))), size)
 

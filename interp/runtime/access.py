@@ -16,14 +16,18 @@ from __future__ import annotations
 from interp.runtime.layout import (
     ALLOC_ROW,
     ALLOC_WRITABLE,
+    CTA_RUNNING,
     CTX,
+    FAULT_EXITED_CTA,
     FAULT_MISALIGNED,
     FAULT_OUT_OF_BOUNDS,
     FAULT_READ_ONLY,
     LOCAL_WINDOW,
     PARAM_WINDOW,
+    RANK_SHIFT,
     SHARED_BASE,
     SHARED_WINDOW,
+    SPACE_CLUSTER,
     SPACE_GENERIC,
     SPACE_LOCAL,
     SPACE_PARAM,
@@ -49,7 +53,10 @@ from interp.runtime.raw import (
 )
 
 _ALLOCS, _NALLOCS, _SITES = 8 * CTX["ALLOCS"], 8 * CTX["NALLOCS"], 8 * CTX["SITES"]
-_SHARED, _SHARED_SIZE = 8 * CTX["SHARED"], 8 * CTX["SHARED_SIZE"]
+_SHARED, _SHARED_SIZE, _SHARED_LOW = 8 * CTX["SHARED"], 8 * CTX["SHARED_SIZE"], 8 * CTX["SHARED_LOW"]
+_RANK, _RANKS, _SLOT_BYTES, _STATE = (
+    8 * CTX[n] for n in ("CLUSTER_CTARANK", "CLUSTER_NCTARANK", "SLOT_BYTES", "STATE")
+)
 _LOCAL, _LOCAL_SIZE = 8 * CTX["LOCAL"], 8 * CTX["LOCAL_SIZE"]
 _PARAMS, _PARAMS_SIZE = 8 * CTX["PARAMS"], 8 * CTX["PARAMS_SIZE"]
 _FAULT, _FAULT_SITE, _FAULT_WARP = 8 * CTX["FAULT"], 8 * CTX["FAULT_SITE"], 8 * CTX["FAULT_WARP"]
@@ -97,6 +104,26 @@ def _find_row(ctx: int, site: int, address: int, size: int) -> int:
 
 
 @native
+def peer(ctx: int, rank: int) -> int:
+    """The context of the CTA of a rank in the same cluster."""
+    return ctx + (rank - get(ctx + _RANK)) * get(ctx + _SLOT_BYTES)
+
+
+@native
+def _locate_in_cluster(ctx: int, warp: int, site: int, lane: int, given: int, address: int, size: int) -> int:
+    """Host address of an access to the shared memory of another CTA of the cluster, or 0 after recording a fault."""
+    rank, offset = address >> RANK_SHIFT, (address & ((1 << RANK_SHIFT) - 1)) - SHARED_BASE
+    if rank < 0 or rank >= get(ctx + _RANKS) or offset < 0 or offset + size > get(ctx + _SHARED_SIZE):
+        fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, given, size)
+        return i64(0)
+    other = peer(ctx, rank)
+    if get(other + _STATE) != CTA_RUNNING:
+        fault(ctx, warp, site, lane, FAULT_EXITED_CTA, given, size)
+        return i64(0)
+    return get(other + _SHARED) + offset
+
+
+@native
 def locate(ctx: int, warp: int, site: int, lane: int, space: int, address: int, size: int, writes: int) -> int:
     """Host address of a lane's access of `size` bytes, or 0 after recording a fault."""
     if address & (size - 1):
@@ -107,13 +134,15 @@ def locate(ctx: int, warp: int, site: int, lane: int, space: int, address: int, 
     limit = i64(0)
     base = i64(0)
     if space == SPACE_GENERIC and SHARED_WINDOW <= address < SHARED_WINDOW + _WINDOW:
-        space, address = i64(SPACE_SHARED), address - SHARED_WINDOW
+        space, address = i64(SPACE_CLUSTER), address - SHARED_WINDOW
     elif space == SPACE_GENERIC and LOCAL_WINDOW <= address < LOCAL_WINDOW + _WINDOW:
         space, address = i64(SPACE_LOCAL), address - LOCAL_WINDOW
     elif space == SPACE_GENERIC and PARAM_WINDOW <= address < PARAM_WINDOW + _WINDOW:
         space, address = i64(SPACE_PARAM), address - PARAM_WINDOW
-    if space == SPACE_SHARED:
-        offset, limit, base = address - SHARED_BASE, get(ctx + _SHARED_SIZE), get(ctx + _SHARED)
+    if space in (SPACE_SHARED, SPACE_CLUSTER):
+        offset, limit, base = address - get(ctx + _SHARED_LOW), get(ctx + _SHARED_SIZE), get(ctx + _SHARED)
+        if space == SPACE_CLUSTER and (offset < 0 or offset + size > limit) and get(ctx + _RANKS) > 1:
+            return _locate_in_cluster(ctx, warp, site, lane, given, address, size)
     elif space == SPACE_LOCAL:
         limit = get(ctx + _LOCAL_SIZE)
         offset, base = address, get(ctx + _LOCAL) + limit * (get(warp + _WARP_ID) * 32 + lane)
@@ -164,9 +193,9 @@ def fast_delta(ctx: int, site: int, mask: int, operands: int, space: int, size: 
     if mask != _FULL:
         return i64(0)
     if space == SPACE_SHARED:
-        low, length = i64(SHARED_BASE), get(ctx + _SHARED_SIZE)
-        delta = get(ctx + _SHARED) - SHARED_BASE
-    elif space in (SPACE_PARAM, SPACE_LOCAL):
+        low, length = get(ctx + _SHARED_LOW), get(ctx + _SHARED_SIZE)
+        delta = get(ctx + _SHARED) - low
+    elif space in (SPACE_PARAM, SPACE_LOCAL, SPACE_CLUSTER):
         return i64(0)
     else:
         at = get(ctx + _ALLOCS) + get(get(ctx + _SITES) + 8 * site) * _ROW
@@ -225,7 +254,7 @@ def _load(
 @native_inline
 def _store(ctx: int, warp: int, site: int, mask: int, operands: int, space: int, count: int, size: int) -> None:
     delta = fast_delta(ctx, site, mask, operands, space, size * count, True)
-    watched = get(ctx + _WATCH_HI) != 0 and space != SPACE_SHARED
+    watched = get(ctx + _WATCH_HI) != 0 and space not in (SPACE_SHARED, SPACE_CLUSTER)
     values = operands + 256
     stride = 32 * max(size, 1)
     for i in range(32):

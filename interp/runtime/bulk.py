@@ -3,7 +3,9 @@
 Source: PTX ISA 'cp.async.bulk', 'cp.async.bulk.tensor', 'cp.reduce.async.bulk', their groups,
 'cp.async.mbarrier.arrive'.
 
-Loads name an mbarrier; under `late` completion they happen when a wait on that barrier would otherwise fail. Stores and
+Loads name an mbarrier; under `late` completion they happen when a wait on that barrier would otherwise fail. So do
+copies to the shared memory of other CTAs of the cluster, whose barrier lies there (`interp.runtime.bulk_cluster` issues
+them). A multicast is one load for each CTA that its mask names. Stores and
 reductions belong to the issuing thread's groups; they happen at the `wait_group` that covers them, `.read` or not (so a
 wait that lacks only the guarantee of visibility is not noticed), and at the end of the CTA at the latest. Descriptors
 are read and checked when a copy is issued, data when it happens.
@@ -37,12 +39,14 @@ from interp.runtime.bulk_list import (
     ENTRY_BYTES,
     FIRST,
     HEADER_BYTES,
+    SEND,
+    WORDS,
     forget_done,
     new_entry,
     perform,
 )
 from interp.runtime.indirect import STEP_SIGNATURE
-from interp.runtime.layout import CTX, SPACE_GENERIC, SPACE_SHARED, WARP
+from interp.runtime.layout import CTX, RANK_SHIFT, SPACE_GENERIC, SPACE_SHARED, WARP
 from interp.runtime.mbarrier_word import ABSENT, add_pending, arrive, load_barrier, transact
 from interp.runtime.native import symbol
 from interp.runtime.raw import i32, i64, load_u8, load_u32, load_u64, native, store_u8, store_u32, store_u64, u32, u64
@@ -81,7 +85,11 @@ def _perform(ctx: int, entry: int) -> None:
             note_event(ctx)
         return
     size = get(entry + E_BYTES)
-    if get(entry + E_RANK) != 0:
+    if kind == WORDS:
+        copy_bytes(get(entry + E_HOST), entry + E_MAP, size)
+    elif kind == SEND:
+        copy_bytes(get(entry + E_HOST), get(entry + E_GLOBAL), size)
+    elif get(entry + E_RANK) != 0:
         copy_tile(
             ctx, warp, site, lane, kind, entry + E_MAP, entry + E_COORDS, get(entry + E_HOST), get(entry + E_SHARED),
             get(entry + E_CODE),
@@ -100,7 +108,7 @@ def _perform(ctx: int, entry: int) -> None:
             combine(ctx, get(entry + E_CODE), at, host, size)
         if kind != LOAD and get(ctx + _WATCH_HI):
             note_write(ctx, site, address, size)
-    if kind == LOAD and load_barrier(barrier) != ABSENT:
+    if (kind == LOAD or kind >= WORDS) and load_barrier(barrier) != ABSENT:
         transact(barrier, size)
         note_event(ctx)
 
@@ -118,22 +126,22 @@ def copy_bytes(target: int, source: int, size: int) -> None:
 
 
 @native
-def _issue(ctx: int, entry: int) -> None:
+def issue(ctx: int, entry: int) -> None:
     if right_away(ctx):
         perform(ctx, entry)
         forget_done(get(ctx + _BULK))
 
 
 @native
-def _barrier_at(ctx: int, warp: int, site: int, lane: int, address: int) -> int:
-    """Host address of an mbarrier operand (shared, or generic)."""
-    return locate(ctx, warp, site, lane, SPACE_GENERIC if address >> 32 else SPACE_SHARED, address, 8, True)
+def barrier_at(ctx: int, warp: int, site: int, lane: int, space: int, address: int) -> int:
+    """Host address of an mbarrier operand (in a shared space, or generic)."""
+    return locate(ctx, warp, site, lane, SPACE_GENERIC if address >> 32 else space, address, 8, True)
 
 
 @native
-def _shared_at(ctx: int, warp: int, site: int, lane: int, address: int, size: int, writes: int) -> int:
+def shared_at(ctx: int, warp: int, site: int, lane: int, space: int, address: int, size: int, writes: int) -> int:
     """Host address of `size` bytes of shared memory, 16-byte aligned, or 0 after a fault."""
-    space = i64(SPACE_GENERIC if address >> 32 else SPACE_SHARED)
+    space = i64(SPACE_GENERIC) if address >> 32 else i64(space)
     at = locate(ctx, warp, site, lane, space, address, 16, writes)
     if at != 0 and size > 16:
         last = locate(ctx, warp, site, lane, space, address + size - 16, 16, writes)
@@ -142,28 +150,52 @@ def _shared_at(ctx: int, warp: int, site: int, lane: int, address: int, size: in
     return at
 
 
+@native
+def destination(address: int, ranks: int, rank: int) -> int:
+    """A shared or generic address for the CTA of a rank; `ranks` 0: no multicast, as it is."""
+    if ranks == 0:
+        return address
+    return address & ~(i64(0xFF) << RANK_SHIFT) | rank << RANK_SHIFT
+
+
+@native
+def _load_bulk(
+    ctx: int, warp: int, site: int, lane: int, space: int, shared: int, address: int, bar: int, size: int
+) -> bool:
+    """Queue one copy from global memory; False after a fault."""
+    host = shared_at(ctx, warp, site, lane, space, shared, size, True)
+    barrier = barrier_at(ctx, warp, site, lane, space, bar)
+    if host == 0 or barrier == 0:
+        return False
+    entry = new_entry(ctx, warp, site, lane, LOAD)
+    if entry == 0:
+        return False
+    put(entry + E_BARRIER, barrier)
+    put(entry + E_HOST, host)
+    put(entry + E_BYTES, size)
+    put(entry + E_GLOBAL, address)
+    issue(ctx, entry)
+    return True
+
+
 @symbol("async_bulk_load")
 def async_bulk_load(
-    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, p0: int, p1: int, p2: int, p3: int
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, many: int, p2: int, p3: int
 ) -> None:
-    """Global to shared. Operands: shared address, global address, barrier (64 bits each), bytes."""
+    """Global to shared. Operands: shared address, global address, barrier (64 bits each), bytes; `many`: the ranks of
+    the CTAs that get a copy, as a mask."""
     for i in range(32):
         if not mask >> i & 1:
             continue
         size = i64(load_u32(operands + 768 + 4 * i))
-        shared = get(operands + 8 * i)
-        host = _shared_at(ctx, warp, site, i, shared, size, True)
-        barrier = _barrier_at(ctx, warp, site, i, get(operands + 512 + 8 * i))
-        if host == 0 or barrier == 0:
-            return
-        entry = new_entry(ctx, warp, site, i, LOAD)
-        if entry == 0:
-            return
-        put(entry + E_BARRIER, barrier)
-        put(entry + E_HOST, host)
-        put(entry + E_BYTES, size)
-        put(entry + E_GLOBAL, get(operands + 256 + 8 * i))
-        _issue(ctx, entry)
+        shared, bar = get(operands + 8 * i), get(operands + 512 + 8 * i)
+        ranks = i64(load_u32(operands + 896 + 4 * i)) if many else i64(0)
+        for rank in range(16 if many else 1):
+            if many and not ranks >> rank & 1:
+                continue
+            to, at = destination(shared, ranks, rank), destination(bar, ranks, rank)
+            if not _load_bulk(ctx, warp, site, i, space, to, get(operands + 256 + 8 * i), at, size):
+                return
 
 
 @native
@@ -175,7 +207,7 @@ def _bulk_store(
         if not mask >> i & 1:
             continue
         size = i64(load_u32(operands + 512 + 4 * i))
-        host = _shared_at(ctx, warp, site, i, get(operands + 256 + 8 * i), size, False)
+        host = shared_at(ctx, warp, site, i, SPACE_SHARED, get(operands + 256 + 8 * i), size, False)
         if host == 0:
             return
         entry = new_entry(ctx, warp, site, i, STORE if code < 0 else REDUCE)
@@ -185,7 +217,7 @@ def _bulk_store(
         put(entry + E_BYTES, size)
         put(entry + E_GLOBAL, get(operands + 8 * i))
         put(entry + E_CODE, code)
-        _issue(ctx, entry)
+        issue(ctx, entry)
 
 
 @symbol("async_bulk_store")
@@ -204,8 +236,9 @@ def async_bulk_reduce(
 
 @native
 def _tensor_entry(
-    ctx: int, warp: int, site: int, lane: int, kind: int, map_address: int, shared: int, rank: int, coords: int
-) -> int:
+    ctx: int, warp: int, site: int, lane: int, kind: int, map_address: int, space: int, shared: int, rank: int,
+    coords: int,
+) -> int:  # fmt: skip
     """An entry with a checked copy of the tensor map; its size in E_BYTES. 0 after a fault."""
     source = locate(ctx, warp, site, lane, SPACE_GENERIC, map_address, 64, False)
     if source == 0 or locate(ctx, warp, site, lane, SPACE_GENERIC, map_address + 64, 64, False) == 0:
@@ -213,7 +246,7 @@ def _tensor_entry(
     size = check_map(ctx, warp, site, lane, source, map_address, shared, rank)
     if size == 0:
         return i64(0)
-    host = _shared_at(ctx, warp, site, lane, shared, size, kind == LOAD)
+    host = shared_at(ctx, warp, site, lane, space, shared, size, kind == LOAD)
     if host == 0:
         return host
     entry = new_entry(ctx, warp, site, lane, kind)
@@ -232,22 +265,28 @@ def _tensor_entry(
 
 @symbol("async_tensor_load")
 def async_tensor_load(
-    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, rank: int, p1: int, p2: int, p3: int
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, rank: int, space: int, many: int, p3: int
 ) -> None:
-    """Operands: shared address, map address, barrier (64 bits each), coordinates."""
+    """Operands: shared address, map address, barrier (64 bits each), coordinates; `many`: as for `async_bulk_load`."""
     for i in range(32):
         if not mask >> i & 1:
             continue
-        barrier = _barrier_at(ctx, warp, site, i, get(operands + 512 + 8 * i))
-        if barrier == 0:
-            return
-        entry = _tensor_entry(
-            ctx, warp, site, i, LOAD, get(operands + 256 + 8 * i), get(operands + 8 * i), rank, operands + 768
-        )
-        if entry == 0:
-            return
-        put(entry + E_BARRIER, barrier)
-        _issue(ctx, entry)
+        ranks = i64(load_u32(operands + 768 + 128 * rank + 4 * i)) if many else i64(0)
+        for other in range(16 if many else 1):
+            if many and not ranks >> other & 1:
+                continue
+            bar = destination(get(operands + 512 + 8 * i), ranks, other)
+            barrier = barrier_at(ctx, warp, site, i, space, bar)
+            if barrier == 0:
+                return
+            to = destination(get(operands + 8 * i), ranks, other)
+            entry = _tensor_entry(
+                ctx, warp, site, i, LOAD, get(operands + 256 + 8 * i), space, to, rank, operands + 768
+            )
+            if entry == 0:
+                return
+            put(entry + E_BARRIER, barrier)
+            issue(ctx, entry)
 
 
 @native
@@ -259,13 +298,14 @@ def _tensor_store(
         if not mask >> i & 1:
             continue
         kind = STORE if op < 0 else REDUCE
+        shared = get(operands + 256 + 8 * i)
         entry = _tensor_entry(
-            ctx, warp, site, i, kind, get(operands + 8 * i), get(operands + 256 + 8 * i), rank, operands + 512
+            ctx, warp, site, i, kind, get(operands + 8 * i), i64(SPACE_SHARED), shared, rank, operands + 512
         )
         if entry == 0:
             return
         put(entry + E_CODE, op)
-        _issue(ctx, entry)
+        issue(ctx, entry)
 
 
 @symbol("async_tensor_store")
@@ -327,4 +367,4 @@ def async_copy_arrive(
             add_pending(barrier, 1)
         put(entry + E_BARRIER, barrier)
         put(entry + E_BYTES, get(get(warp + _QUEUE) + 8))
-        _issue(ctx, entry)
+        issue(ctx, entry)

@@ -7,7 +7,7 @@ effect is `bulk_perform`, reached by its address in the context (`interp.runtime
 
 from __future__ import annotations
 
-from interp.runtime.access import fault, get, put
+from interp.runtime.access import fault, get, peer, put
 from interp.runtime.indirect import call_by_address
 from interp.runtime.layout import BULK_ENTRIES, CTX, FAULT_QUEUE_FULL, WARP
 from interp.runtime.mbarrier_word import parity_of
@@ -18,9 +18,10 @@ ENTRY_WORDS = 40
 ENTRY_BYTES = 8 * ENTRY_WORDS
 BULK_BYTES = HEADER_BYTES + BULK_ENTRIES * ENTRY_BYTES
 _BULK, _PERFORM, _WARP_ID = 8 * CTX["BULK"], 8 * CTX["PERFORM"], 8 * WARP["ID"]
+_RANK, _RANKS = 8 * CTX["CLUSTER_CTARANK"], 8 * CTX["CLUSTER_NCTARANK"]
 COUNT, FIRST, COMMITTED = 0, 8, 512
 
-DONE, ARRIVAL = 0, 4
+DONE, ARRIVAL, WORDS, SEND = 0, 4, 5, 6
 """Kinds of entries, besides those of `tensor_copy`."""
 (
     E_KIND, E_WARP, E_LANE, E_GROUP, E_BARRIER, E_HOST, E_SHARED, E_BYTES, E_GLOBAL, E_SITE, E_CODE, E_RANK, E_COORDS,
@@ -90,6 +91,17 @@ def complete_for_barrier(ctx: int, barrier: int, parity: int) -> None:
             if parity_of(load_u64(barrier)) != parity:
                 break
     forget_done(bulk)
+
+
+@native
+def complete_in_cluster(ctx: int, barrier: int, parity: int) -> None:
+    """As `complete_for_barrier`, with what other CTAs of the cluster have issued on the barrier."""
+    complete_for_barrier(ctx, barrier, parity)
+    for rank in range(get(ctx + _RANKS)):
+        if parity_of(load_u64(barrier)) != parity:
+            return
+        if rank != get(ctx + _RANK):
+            complete_for_barrier(peer(ctx, rank), barrier, parity)
 
 
 @native

@@ -9,6 +9,8 @@ from interp.runtime import (
     atomics,
     bit_search,
     bulk,
+    bulk_cluster,
+    cluster,
     conversion,
     matrix,
     mbarrier,
@@ -23,6 +25,7 @@ from interp.runtime import (
 from interp.runtime.lane import LANE_FUNCTIONS
 
 __all__ = [
-    "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "conversion", "matrix",
-    "mbarrier", "named_barrier", "scheduler", "special", "tensor_map", "waiting", "warp", "wgmma",
+    "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
+    "conversion", "matrix", "mbarrier", "named_barrier", "scheduler", "special", "tensor_map", "waiting", "warp",
+    "wgmma",
 ]  # fmt: skip

@@ -38,7 +38,8 @@ def _up(value: int, to: int = 128) -> int:
 @dataclass(frozen=True)
 class Job:
     """Sizes in bytes; `ctas`: int64 (n, 3); `allocations`: the table; `sites`, `counters`: scratch and result words.
-    `program`, `hook`: of the traced engine."""
+    `explicit_cluster`: the launch or the kernel asks for a cluster shape; `cluster_barrier`: the kernel waits at its
+    cluster's barrier. `program`, `hook`: of the traced engine."""
 
     run_warp: int
     recipe: FrameRecipe
@@ -63,6 +64,9 @@ class Job:
     perform: int
     combine: int
     multiply: int
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    explicit_cluster: bool = False
+    cluster_barrier: bool = False
     program: int = 0
     hook: int = 0
 
@@ -73,6 +77,11 @@ class Job:
     @property
     def warps(self) -> int:
         return (self.threads + 31) // 32
+
+    @property
+    def ranks(self) -> int:
+        """CTAs of a cluster."""
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
     @property
     def parts(self) -> tuple[int, int, int, int, int, int]:
@@ -101,9 +110,9 @@ class Outcome:
     written_cta: int
 
 
-@lru_cache(maxsize=1)
-def _run_grid() -> Any:
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(native.address("run_grid"))
+@lru_cache(maxsize=2)
+def _scheduler(name: str) -> Any:
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(native.address(name))
 
 
 def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
@@ -133,13 +142,15 @@ def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
         "LOCAL_AT": local,
         "ASYNC_AT": queues,
         "BULK_AT": bulk if job.bulk_bytes else 0,
+        "CLUSTER": job.ranks,
         "ZEROED": _address(zeroed),
         "NZEROED": len(job.recipe.zeroed),
-        "RESIDENT": 1,
+        "RESIDENT": job.ranks,
         "WRITTEN_SITE": -1,
     }.items():
         words[JOB[name]] = value
-    state = _run_grid()(_address(words))
+    together = job.ranks > 1 or job.cluster_barrier
+    state = _scheduler("run_clusters" if together else "run_grid")(_address(words))
     return Outcome(
         int(state), int(words[JOB["SLOT"]]), int(words[JOB["DONE"]]), int(words[JOB["RESIDENT"]]),
         int(words[JOB["WRITTEN_SITE"]]), int(words[JOB["WRITTEN_CTA"]]),
@@ -149,7 +160,10 @@ def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
 def _template(job: Job) -> Words:
     """The context that every CTA starts from."""
     ctx = np.zeros(CTX_WORDS, np.int64)
-    for name, values in {"NTID": job.block, "NCTAID": job.grid}.items():
+    clusters = tuple(n // c for n, c in zip(job.grid, job.cluster, strict=True))
+    for name, values in {
+        "NTID": job.block, "NCTAID": job.grid, "CLUSTER_NCTAID": job.cluster, "NCLUSTERID": clusters
+    }.items():  # fmt: skip
         ctx[CTX[name] : CTX[name] + 3] = values
     for name, value in {
         "NWARPS": job.warps,
@@ -179,6 +193,9 @@ def _template(job: Job) -> Words:
         "MULTIPLY": job.multiply,
         "PROGRAM": job.program,
         "HOOK": job.hook,
+        "CLUSTER_NCTARANK": job.ranks,
+        "IS_EXPLICIT_CLUSTER": int(job.explicit_cluster),
+        "SLOT_BYTES": job.slot_bytes,
     }.items():
         ctx[CTX[name]] = value
     return ctx

@@ -15,6 +15,7 @@ _CTX_FIELDS = (
     ("NTHREADS", 1),
     ("SHARED", 1),  # host address of the CTA's shared memory
     ("SHARED_SIZE", 1),
+    ("SHARED_LOW", 1),  # device address (32-bit) of its first byte: SHARED_BASE, and the CTA's rank above RANK_SHIFT
     ("PARAMS", 1),  # host address of the parameter block
     ("PARAMS_SIZE", 1),
     ("ALLOCS", 1),  # allocation table: rows of ALLOC_ROW words, ascending by device address
@@ -62,6 +63,14 @@ _CTX_FIELDS = (
     ("EVENTS", 1),  # things happened that another warp may have waited for
     ("IDLE_ROUNDS", 1),  # rounds of all warps since the last event
     ("WAITING", 1),  # the warp that runs has polled something in vain and gives up its turn at the next back edge
+    ("CLUSTER_CTAID", 3),  # the cluster that the CTA belongs to, 1 x 1 x 1 without clusters; names of special registers
+    ("CLUSTER_NCTAID", 3),
+    ("CLUSTERID", 3),
+    ("NCLUSTERID", 3),
+    ("CLUSTER_CTARANK", 1),
+    ("CLUSTER_NCTARANK", 1),
+    ("IS_EXPLICIT_CLUSTER", 1),
+    ("SLOT_BYTES", 1),  # from the context of one CTA of a cluster to that of the next rank
 )
 
 
@@ -84,7 +93,9 @@ _WARP_FIELDS = (
     ("WAIT_SITE", 1),  # of the last wait in vain, -1 = none, and what it waits for: address, parity
     ("WAIT_ADDRESS", 1),
     ("WAIT_PARITY", 1),
-    ("SPARE", 8),
+    ("CLUSTER_ARRIVED", 1),  # lanes that have arrived in the cluster barrier's phase (interp.runtime.cluster)
+    ("CLUSTER_READY", 1),  # lanes whose phase is complete and that have not waited for it yet
+    ("SPARE", 6),
     ("TID", 48),  # three <32 x i32>
 )
 
@@ -122,6 +133,8 @@ FAULT_BAD_MEMBER_MASK = 6
 FAULT_UNMODELLED = 7
 FAULT_BAD_MBARRIER = 8
 FAULT_BAD_TENSOR_MAP = 9
+FAULT_EXITED_CTA = 10
+FAULT_BAD_CLUSTER_BARRIER = 11
 FAULT_STOPPED = 32
 FAULT_SPLIT = 33
 """A hook stopped the launch; lanes parted where the uniformity analysis says that they never do: a defect of ours."""
@@ -141,7 +154,15 @@ LOCAL_WINDOW = 0x7FFD_0000_0000
 PARAM_WINDOW = 0x7FFC_0000_0000
 """Bases of the generic windows of shared and local memory and of kernel parameters."""
 
-SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_GENERIC, SPACE_CONST, SPACE_PARAM = range(6)
+RANK_SHIFT = 24
+"""A shared address has the rank of its CTA in the cluster from this bit on: names of variables give such addresses, and
+`mapa` puts another rank there. (The manual leaves the form open; the assembler's code for sm_90 does the same.)"""
+
+SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_GENERIC, SPACE_CONST, SPACE_PARAM, SPACE_CLUSTER = range(7)
+"""SPACE_SHARED is the CTA's own shared memory, SPACE_CLUSTER that of any CTA of the cluster."""
+
+CLUSTER_BARRIER = 16
+"""Number under which lanes are parked that wait at the cluster barrier; 0 to 15 are the CTA's barriers."""
 
 ASYNC_ENTRIES = 4096
 """Asynchronous copies a warp may have outstanding; a launch that needs more stops with a clear fault."""

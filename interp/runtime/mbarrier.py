@@ -18,7 +18,7 @@ where they are guaranteed to have happened, so it is when they happen under `lat
 from __future__ import annotations
 
 from interp.runtime.access import fault, get, locate
-from interp.runtime.bulk_list import complete_for_barrier
+from interp.runtime.bulk_list import complete_in_cluster
 from interp.runtime.layout import FAULT_BAD_MBARRIER
 from interp.runtime.mbarrier_word import ABSENT, arrive, expect, load_barrier, parity_of, transact
 from interp.runtime.native import symbol
@@ -140,7 +140,7 @@ def mbarrier_wait(
             return
         parity = i64(load_u32(operands + 256 + 4 * i)) & 1 if by_parity else parity_of(load_u64(operands + 256 + 8 * i))
         if parity_of(load_u64(at)) == parity:
-            complete_for_barrier(ctx, at, parity)
+            complete_in_cluster(ctx, at, parity)
         if parity_of(load_u64(at)) != parity:
             done_lanes |= u32(1) << u32(i)
         else:

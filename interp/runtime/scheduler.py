@@ -10,6 +10,8 @@ A warp that has polled memory in vain (`interp.runtime.waiting`) is asked again 
 CTA waits, at barriers or by polling, and nothing happens for IDLE_LIMIT rounds, no warp can ever continue: only the CTA
 itself can change its shared memory.
 
+CTAs of one cluster run together: `interp.runtime.cluster`.
+
 A launch ends early with the first fault, when all warps of a CTA wait for something that cannot happen, or when the
 fuel of the whole launch is gone.
 """
@@ -29,12 +31,13 @@ from interp.runtime.waiting import POLLED
 JOB_FIELDS = (
     "RUN_WARP", "SLOTS", "SLOT_BYTES", "NSLOTS", "CTAS", "NCTAS", "FUEL", "FUEL_SLICE", "TEMPLATE", "CTX_BYTES",
     "WARPS_AT", "SHARED_AT", "LOCAL_AT", "ASYNC_AT", "ZEROED", "NZEROED", "SLOT", "DONE", "RESIDENT",
-    "WRITTEN_SITE", "WRITTEN_CTA", "BULK_AT",
+    "WRITTEN_SITE", "WRITTEN_CTA", "BULK_AT", "CLUSTER",
 )  # fmt: skip
 JOB = {name: i for i, name in enumerate(JOB_FIELDS)}
 """A launch as the scheduler gets it, 64-bit words. CTAS: three words (x, y, z) a CTA. *_AT: byte offsets in a slot.
-ZEROED: (offset, bytes) pairs of a frame's slots that start as zero. Out: SLOT (of the CTA that ended the launch early),
-DONE (CTAs finished), RESIDENT (most CTAs resident at once), WRITTEN_* (last write to the watched address)."""
+ZEROED: (offset, bytes) pairs of a frame's slots that start as zero. CLUSTER: CTAs a cluster; those of one stand
+together in the list, by rank, and lie in consecutive slots. Out: SLOT (of the CTA that ended the launch early), DONE
+(CTAs finished), RESIDENT (most CTAs resident at once), WRITTEN_* (last write to the watched address)."""
 
 _STATE, _LIVE, _ARRIVED, _EXPECTED = (8 * CTX[n] for n in ("STATE", "LIVE", "ARRIVED", "EXPECTED"))
 _FUEL, _NWARPS, _WARPS, _STRIDE = (8 * CTX[n] for n in ("FUEL", "NWARPS", "WARPS", "WARP_STRIDE"))
@@ -48,6 +51,10 @@ _C_NTHREADS, _C_NTID, _C_SHARED, _C_SHARED_SIZE, _C_WATCH_CTA = (
     8 * CTX[n] for n in ("NTHREADS", "NTID", "SHARED", "SHARED_SIZE", "WATCH_CTA")
 )
 _C_WATCH_SITE = 8 * CTX["WATCH_SITE"]
+_C_CLUSTER_CTAID, _C_CLUSTER_NCTAID, _C_CLUSTERID, _C_RANK, _C_RANKS, _C_SHARED_LOW = (
+    8 * CTX[n]
+    for n in ("CLUSTER_CTAID", "CLUSTER_NCTAID", "CLUSTERID", "CLUSTER_CTARANK", "CLUSTER_NCTARANK", "SHARED_LOW")
+)
 _J_ASYNC_AT, _J_CTAS, _J_CTX_BYTES, _J_DONE, _J_FUEL = (
     8 * JOB[n] for n in ("ASYNC_AT", "CTAS", "CTX_BYTES", "DONE", "FUEL")
 )
@@ -67,6 +74,9 @@ _C_BULK, _EVENTS, _IDLE, _WAITING, _PERFORM = (
 IDLE_LIMIT = 4096
 """Rounds without an event after which waiting warps count as deadlocked: a polling loop may give up before."""
 _IDLE_SLICE = 64
+ALIVE, RAN, TIRED, POLLING, FAULTED, SPENT = (1 << i for i in range(6))
+"""What a round of a CTA's warps has shown: some has not ended, has done something, has used up its slice, has polled in
+vain, has faulted; the launch has no fuel left."""
 
 
 @native
@@ -92,7 +102,14 @@ def start_cta(job: int, ctx: int, slot: int, index: int) -> None:
     reset_bulk(ctx)
     put(ctx + _C_LINEAR, index)
     for axis in range(3):
-        put(ctx + _C_CTAID + 8 * axis, get(get(job + _J_CTAS) + 24 * index + 8 * axis))
+        number = get(get(job + _J_CTAS) + 24 * index + 8 * axis)
+        put(ctx + _C_CTAID + 8 * axis, number)
+        across = get(ctx + _C_CLUSTER_NCTAID + 8 * axis)
+        put(ctx + _C_CLUSTERID + 8 * axis, number // across)
+        put(ctx + _C_CLUSTER_CTAID + 8 * axis, number % across)
+    rank = index % get(ctx + _C_RANKS)
+    put(ctx + _C_RANK, rank)
+    put(ctx + _C_SHARED_LOW, L.SHARED_BASE + (rank << L.RANK_SHIFT))
     put(ctx + _STATE, L.CTA_RUNNING)
     fill(get(ctx + _C_SHARED), (get(ctx + _C_SHARED_SIZE) + 7) >> 3, -1)
     fill(get(ctx + _C_LOCAL), get(ctx + _NWARPS) * 4 * get(ctx + _C_LOCAL_SIZE), -1)
@@ -154,62 +171,92 @@ def release_barriers(ctx: int) -> int:
 
 
 @native
+def run_round(job: int, ctx: int) -> int:
+    """Give every warp of a CTA that can run its turn; what happened, as bits ALIVE to SPENT."""
+    function, slice_ = get(job + _J_RUN_WARP), get(job + _J_FUEL_SLICE)
+    seen = i64(0)
+    for w in range(get(ctx + _NWARPS)):
+        warp = get(ctx + _WARPS) + w * get(ctx + _STRIDE)
+        status = get(warp + _W_STATUS)
+        if status == L.STATUS_DONE:
+            continue
+        seen |= ALIVE
+        if status == L.STATUS_BARRIER or status == L.STATUS_STUCK:
+            continue
+        put(ctx + _FUEL, slice_)
+        status = call_by_address(function, ctx, warp)
+        put(warp + _W_STATUS, status)
+        waiting = get(ctx + _WAITING)
+        used = slice_ - get(ctx + _FUEL)
+        if waiting:
+            put(ctx + _WAITING, 0)
+            used = slice_ - (waiting >> 2) + 1
+            if status == L.STATUS_FUEL and waiting & 3 == POLLED:
+                status = i64(L.STATUS_POLL)
+                put(warp + _W_STATUS, status)
+        left = get(job + _J_FUEL) - used
+        put(job + _J_FUEL, left)
+        if status == L.STATUS_FAULT:
+            return seen | FAULTED
+        if left <= 0:
+            return seen | SPENT
+        seen |= POLLING if status == L.STATUS_POLL else RAN
+        if status == L.STATUS_FUEL:
+            seen |= TIRED
+    return seen
+
+
+@native
+def end_cta(ctx: int) -> int:
+    """What no warp has waited for happens when all have ended: the state in which the CTA ends."""
+    if get(ctx + _PERFORM):
+        call_by_address(get(ctx + _PERFORM), ctx, i64(0))
+    return i64(L.CTA_FAULT if get(ctx + _FAULT) else L.CTA_DONE)
+
+
+@native
+def count_idle(ctx: int) -> int:
+    """A round in which warps have only polled in vain: whether to go on (CTA_IDLE), let others run, or give up."""
+    idle = get(ctx + _IDLE) + 1
+    put(ctx + _IDLE, idle)
+    if idle > IDLE_LIMIT:
+        return i64(L.CTA_DEADLOCK)
+    return i64(L.CTA_RUNNING if idle % _IDLE_SLICE == 0 else L.CTA_IDLE)
+
+
+@native
 def run_cta(job: int, ctx: int) -> int:
     """Run the warps of a CTA in turn until it ends, faults, blocks for good, or has nothing but warps out of fuel."""
-    function, slice_ = get(job + _J_RUN_WARP), get(job + _J_FUEL_SLICE)
-    burnt = i64(0)
+    enough = get(job + _J_FUEL) - get(job + _J_FUEL_SLICE)
     while True:
-        ran = tired = alive = polled = False
         events = get(ctx + _EVENTS)
-        for w in range(get(ctx + _NWARPS)):
-            warp = get(ctx + _WARPS) + w * get(ctx + _STRIDE)
-            status = get(warp + _W_STATUS)
-            if status == L.STATUS_DONE:
-                continue
-            alive = True
-            if status == L.STATUS_BARRIER or status == L.STATUS_STUCK:
-                continue
-            put(ctx + _FUEL, slice_)
-            status = call_by_address(function, ctx, warp)
-            put(warp + _W_STATUS, status)
-            waiting = get(ctx + _WAITING)
-            used = slice_ - get(ctx + _FUEL)
-            if waiting:
-                put(ctx + _WAITING, 0)
-                used = slice_ - (waiting >> 2) + 1
-                if status == L.STATUS_FUEL and waiting & 3 == POLLED:
-                    status = i64(L.STATUS_POLL)
-                    put(warp + _W_STATUS, status)
-            left = get(job + _J_FUEL) - used
-            burnt += used
-            put(job + _J_FUEL, left)
-            if status == L.STATUS_FAULT:
-                return i64(L.CTA_FAULT)
-            if left <= 0:
-                return i64(L.CTA_OUT_OF_FUEL)
-            if status == L.STATUS_POLL:
-                polled = True
-            else:
-                ran = True
-            tired = tired or status == L.STATUS_FUEL
-        if not alive:
-            if get(ctx + _PERFORM):
-                call_by_address(get(ctx + _PERFORM), ctx, i64(0))
-            return i64(L.CTA_FAULT if get(ctx + _FAULT) else L.CTA_DONE)
+        seen = run_round(job, ctx)
+        if seen & FAULTED:
+            return i64(L.CTA_FAULT)
+        if seen & SPENT:
+            return i64(L.CTA_OUT_OF_FUEL)
+        if not seen & ALIVE:
+            return end_cta(ctx)
         released = release_barriers(ctx)
-        if tired or burnt > slice_:
+        if seen & TIRED or get(job + _J_FUEL) < enough:
             return i64(L.CTA_RUNNING)
-        if ran or released or get(ctx + _EVENTS) != events:
+        if seen & RAN or released or get(ctx + _EVENTS) != events:
             put(ctx + _IDLE, 0)
-        elif not polled:
+        elif not seen & POLLING:
             return i64(L.CTA_DEADLOCK)
         else:
-            idle = get(ctx + _IDLE) + 1
-            put(ctx + _IDLE, idle)
-            if idle > IDLE_LIMIT:
-                return i64(L.CTA_DEADLOCK)
-            if idle % _IDLE_SLICE == 0:
-                return i64(L.CTA_RUNNING)
+            state = count_idle(ctx)
+            if state != L.CTA_IDLE:
+                return state
+
+
+@native
+def keep_written(job: int, ctx: int) -> None:
+    """Pass on which site last wrote to the watched address."""
+    if get(ctx + _C_WATCH_SITE) >= 0:
+        put(job + _J_WRITTEN_SITE, get(ctx + _C_WATCH_SITE))
+        put(job + _J_WRITTEN_CTA, get(ctx + _C_WATCH_CTA))
+        put(ctx + _C_WATCH_SITE, -1)
 
 
 @symbol("run_grid", "int64(int64)")
@@ -231,10 +278,7 @@ def run_grid(job: int) -> int:
                     started += 1
                 state = run_cta(job, ctx)
                 put(ctx + _STATE, state)
-                if get(ctx + _C_WATCH_SITE) >= 0:
-                    put(job + _J_WRITTEN_SITE, get(ctx + _C_WATCH_SITE))
-                    put(job + _J_WRITTEN_CTA, get(ctx + _C_WATCH_CTA))
-                    put(ctx + _C_WATCH_SITE, -1)
+                keep_written(job, ctx)
                 if state == L.CTA_DONE:
                     put(job + _J_DONE, get(job + _J_DONE) + 1)
                     continue

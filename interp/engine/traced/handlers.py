@@ -33,6 +33,7 @@ from interp.kits import words as word_module
 from interp.kits.python import PythonKit, Word
 from interp.kits.words import WORDS
 from interp.runtime import raw as raw_module
+from interp.runtime.layout import RANK_SHIFT
 from interp.runtime.native import numba_settings
 from ptx.cache import directory
 from ptx.isa import Form
@@ -45,12 +46,14 @@ _HEADER = "# Written by interp.kits.python; the names are those of interp.kits.w
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source operand as a handler sees it. `kind`: "row" (a register or constant of `have` bits, `want` are read),
-    "not" (a negated predicate), "special" (`name`), "address" (a base row and an offset row of `have` bits)."""
+    "not" (a negated predicate), "special" (`name`), "address" (a base row and an offset row of `have` bits). `ranked`:
+    the rank of the CTA in its cluster belongs into it (the address of a shared variable)."""
 
     kind: str
     have: int = 0
     want: int = 0
     name: str = ""
+    ranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +117,15 @@ def _source(kit: PythonKit, source: Nested) -> Any:
         return kit.emit(1, "not_1", word)
     if source.kind == "address":
         address = kit.emit(source.have, f"add{source.have}", word, kit.source(source.have))
-        return kit.zext(source.have, 64)(address)
-    return kit.trunc(source.have, source.want)(word)
+        return _ranked(kit, kit.zext(source.have, 64)(address), source.ranked)
+    return _ranked(kit, kit.trunc(source.have, source.want)(word), source.ranked)
+
+
+def _ranked(kit: PythonKit, word: Word, ranked: bool) -> Word:
+    if not ranked or word.n < 32:
+        return word
+    rank = kit.shl(32)(kit.special("%cluster_ctarank"), kit.const(32, RANK_SHIFT))
+    return kit.add(word.n)(word, rank if word.n == 32 else kit.zext(32, word.n)(rank))
 
 
 def _fit(kit: PythonKit, word: Word, target: Target) -> Word:

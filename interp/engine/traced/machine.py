@@ -183,13 +183,18 @@ def end_lanes(ctx: int, warp: int, program: int, count: int, mask: int) -> int:
 
 @native
 def arrive(ctx: int, warp: int, region: int, count: int, mask: int) -> None:
-    """Lanes arrive at a CTA barrier and are parked at the region behind it."""
+    """Lanes arrive at a CTA barrier, or wait at the cluster's, and are parked at the region behind it."""
+    parked = warp + _PENDING + 4 * (count + get(region + _R_TAKEN))
+    if get(region + _R_NUMBER) == -1:
+        observe(ctx, warp, OBSERVE_BARRIER, get(region + _R_SITE), mask, L.CLUSTER_BARRIER)
+        add_lanes(parked, mask)
+        store_u32(parked + 4 * count, u32(L.CLUSTER_BARRIER))
+        return
     number = first_lane(warp, get(region + _R_NUMBER), mask) & 15
     threads = i64(0)
     if get(region + _R_THREADS) != -1:
         threads = first_lane(warp, get(region + _R_THREADS), mask)
     observe(ctx, warp, OBSERVE_BARRIER, get(region + _R_SITE), mask, number | threads << 32)
-    parked = warp + _PENDING + 4 * (count + get(region + _R_TAKEN))
     add_lanes(parked, mask)
     store_u32(parked + 4 * count, u32(number))
     put(ctx + _C_ARRIVED + 8 * number, get(ctx + _C_ARRIVED + 8 * number) + lanes_in(mask))

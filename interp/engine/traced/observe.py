@@ -15,7 +15,7 @@ import numpy as np
 from interp.engine.traced.machine import OBSERVE_AFTER, OBSERVE_BARRIER, OBSERVE_BEFORE, OBSERVE_BRANCH
 from interp.engine.traced.program import Address, Program, RowWord
 from interp.hooks import Access, Barrier, Branch, Hooks, Instruction
-from interp.runtime.layout import CTX, WARP
+from interp.runtime.layout import CTX, RANK_SHIFT, WARP
 from ptx import ir
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
@@ -75,6 +75,8 @@ class Observer:
             if not address.size or not (address.reads or address.writes):
                 continue
             where = _addresses(warp, address)
+            if address.ranked:
+                where = where + (_view(ctx + 8 * CTX["CLUSTER_CTARANK"], np.uint64, 1) << np.uint64(RANK_SHIFT))
             access = Access(*self._who(ctx, warp, site, mask), address.space, where, address.size)
             if address.reads and "on_read" in self.wanted:
                 self.hooks.on_read(access)

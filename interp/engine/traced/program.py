@@ -41,7 +41,7 @@ RowWord = tuple[int, int]
 @dataclass(frozen=True, slots=True)
 class Address:
     """One memory operand: base and offset rows, state space ("global", "shared", "local", "generic", "const",
-    "param"), bytes a lane, whether it reads and writes."""
+    "param"), bytes a lane, whether it reads and writes, and whether the rank of the CTA belongs into it."""
 
     base: RowWord
     offset: RowWord
@@ -49,6 +49,7 @@ class Address:
     size: int
     reads: bool
     writes: bool
+    ranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +105,18 @@ class _Constants:
         return at
 
 
-def build_program(plan: Plan, symbols: Mapping[str, int], device: int, counters: bool) -> Program:
-    """The tables of a kernel. `symbols`: as for the compiled engine; `device`: whose arithmetic; `counters`: whether
-    to count."""
+def build_program(
+    plan: Plan, symbols: Mapping[str, int], device: int, counters: bool, ranked: frozenset[str] = frozenset()
+) -> Program:
+    """The tables of a kernel. `symbols`, `ranked`: as for the compiled engine; `device`: whose arithmetic; `counters`:
+    whether to count."""
     native.prefetch([machine.RUN_WARP])
-    return _Builder(plan, symbols, device).build(counters)
+    return _Builder(plan, symbols, device, ranked).build(counters)
 
 
 class _Builder:
-    def __init__(self, plan: Plan, symbols: Mapping[str, int], device: int) -> None:
-        self.plan, self.symbols, self.device = plan, symbols, device
+    def __init__(self, plan: Plan, symbols: Mapping[str, int], device: int, ranked: frozenset[str]) -> None:
+        self.plan, self.symbols, self.device, self.ranked = plan, symbols, device, ranked
         self.constants = _Constants()
         self.rows: dict[str, RowWord] = {}
         at = plan.registers_offset
@@ -210,15 +213,17 @@ class _Builder:
                 rows += places
                 sources.append((Source("row", 32, 32),) * len(places))
             elif isinstance(operand, ir.Mem | ir.TensorMem):
-                base, offset = self._address(operand if isinstance(operand, ir.Mem) else ir.Mem(operand.base), inst)
+                memory = operand if isinstance(operand, ir.Mem) else ir.Mem(operand.base)
+                base, offset = self._address(memory, inst)
+                ranked = isinstance(memory.base, ir.Sym) and memory.base.name in self.ranked
                 rows += [base, offset]
                 seen.append(base)
-                source: Nested = Source("address", base[1], 64)
+                source: Nested = Source("address", base[1], 64, ranked=ranked)
                 if isinstance(operand, ir.TensorMem):
                     coordinates = operand.coords.items if operand.offsets is None else ()
                     source = source, self._scalars("s32", coordinates, inst, rows, seen)
                 else:
-                    addresses.append(_access(form, inst, spec, base, offset))
+                    addresses.append(replace(_access(form, inst, spec, base, offset), ranked=ranked))
                 sources.append(source)
             elif spec.name in form.op.writes:
                 for item, type in _written(form, spec, operand):
@@ -265,7 +270,8 @@ class _Builder:
             case ir.Special(name):
                 return Source("special", 0, n, name), None
             case ir.Sym(name, offset):
-                return Source("row", n, n), self.constants.row(n, self._symbol(name, inst) + offset)
+                row = self.constants.row(n, self._symbol(name, inst) + offset)
+                return Source("row", n, n, ranked=name in self.ranked), row
         raise InvalidInput(f"'{inst.opcode}' cannot read the operand {operand!r}", where=place(inst))
 
     def _address(self, operand: ir.Mem, inst: ir.Inst) -> tuple[RowWord, RowWord]:
@@ -303,7 +309,7 @@ class _Builder:
             if row["KIND"] == BARRIER:
                 words = [self._scalar("u32", o, end.inst)[1] for o in end.inst.operands]
                 known = [w for w in words if w is not None]
-                row["NUMBER"], row["THREADS"] = (*(w for w, _ in known), -1)[:2]
+                row["NUMBER"], row["THREADS"] = (*(w for w, _ in known), -1, -1)[:2]
                 self.seen[end.site] = Site(end.inst, tuple(known), (), ())
         return [row[name] for name in REGION]
 
