@@ -16,7 +16,6 @@ from __future__ import annotations
 from interp.runtime.layout import (
     ALLOC_ROW,
     ALLOC_WRITABLE,
-    CTA_RUNNING,
     CTX,
     FAULT_EXITED_CTA,
     FAULT_MISALIGNED,
@@ -54,8 +53,8 @@ from interp.runtime.raw import (
 
 _ALLOCS, _NALLOCS, _SITES = 8 * CTX["ALLOCS"], 8 * CTX["NALLOCS"], 8 * CTX["SITES"]
 _SHARED, _SHARED_SIZE, _SHARED_LOW = 8 * CTX["SHARED"], 8 * CTX["SHARED_SIZE"], 8 * CTX["SHARED_LOW"]
-_RANK, _RANKS, _SLOT_BYTES, _STATE = (
-    8 * CTX[n] for n in ("CLUSTER_CTARANK", "CLUSTER_NCTARANK", "SLOT_BYTES", "STATE")
+_RANK, _RANKS, _SLOT_BYTES, _LIVE = (
+    8 * CTX[n] for n in ("CLUSTER_CTARANK", "CLUSTER_NCTARANK", "SLOT_BYTES", "LIVE")
 )
 _LOCAL, _LOCAL_SIZE = 8 * CTX["LOCAL"], 8 * CTX["LOCAL_SIZE"]
 _PARAMS, _PARAMS_SIZE = 8 * CTX["PARAMS"], 8 * CTX["PARAMS_SIZE"]
@@ -117,7 +116,7 @@ def _locate_in_cluster(ctx: int, warp: int, site: int, lane: int, given: int, ad
         fault(ctx, warp, site, lane, FAULT_OUT_OF_BOUNDS, given, size)
         return i64(0)
     other = peer(ctx, rank)
-    if get(other + _STATE) != CTA_RUNNING:
+    if get(other + _LIVE) == 0:
         fault(ctx, warp, site, lane, FAULT_EXITED_CTA, given, size)
         return i64(0)
     return get(other + _SHARED) + offset

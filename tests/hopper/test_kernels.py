@@ -80,8 +80,3 @@ def test_reductions_through_a_descriptor() -> None:
     result = gpuemu.run(kernels.descriptor_add, (3,), describe(x, [32, 64]), describe(y, [32, 64]), BM=32, BN=64)
     assert result.findings == ()
     np.testing.assert_array_equal(y, 1 + x.reshape(3, 32, 64).sum(0))
-
-
-def test_clusters_are_refused_by_name() -> None:
-    with pytest.raises(gpuemu.Unsupported, match="clusters"):
-        CASES["matmul_bf16"]("sm_90", num_ctas=2)
