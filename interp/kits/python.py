@@ -311,7 +311,7 @@ class PythonKit:
         if base in ("nsmid", "dynamic_smem_size", "total_smem_size", "cluster_ctarank", "cluster_nctarank"):
             return self._scalar("ctx", CTX[base.upper()], 32)
         if base == "is_explicit_cluster":
-            return self.ne(64)(self._scalar("ctx", CTX[base.upper()], 64), self.const(64, 0))
+            return self.emit(1, "ne64", self._scalar("ctx", CTX[base.upper()], 64), self.const(64, 0))
         raise InternalError(f"special register {name} reached the traced engine")
 
     def _lanemask(self, which: str) -> Word:

@@ -163,10 +163,12 @@ def run_cluster(job: int, first: int) -> int:
                 return _ended_by(job, ctx, i64(L.CTA_FAULT))
             if now & SPENT:
                 return _ended_by(job, ctx, i64(L.CTA_OUT_OF_FUEL))
-            moved |= release_barriers(ctx)
+            if release_barriers(ctx):
+                moved = True
             complete_phase(first)
         for rank in range(get(first + _RANKS)):
-            moved |= let_pass(peer(first, rank))
+            if let_pass(peer(first, rank)):
+                moved = True
         waiting = _running(first)
         if waiting == 0:
             return i64(L.CTA_DONE)

@@ -184,8 +184,10 @@ def tensor_copies(w: _Writer) -> None:
     if how == "load":
         _begin(w, "1")
         w.put(f"@{FIRST} {mbarrier(w, 'arrive.expect_tx')} %a7, [{BAR}], 128")
-        text = w.draw_syntax("cp.async.bulk.tensor.dim.dst.global", dim=".2d", hint="")
-        w.put(f"@{FIRST} {text} {place}, [%a2, {{%t8, %t9}}], [{BAR}]")
+        many = rng.random() < 0.3
+        record = f"cp.async.bulk.tensor.dim.{'shared::cluster' if many else 'dst'}.global"
+        text = w.draw_syntax(record, dim=".2d", hint="")
+        w.put(f"@{FIRST} {text} {place}, [%a2, {{%t8, %t9}}], [{BAR}]{', 1' if many else ''}")
         _end(w)
         return
     if how == "prefetch":
@@ -253,6 +255,36 @@ def _wgmma_form(op: Op, w: _Writer) -> tuple[str, dict[str, object]]:
     raise AssertionError(f"no legal form of {op.syntax}")
 
 
+def clusters(w: _Writer) -> None:
+    """What reaches the CTAs of a cluster, in a cluster of one: its barrier, and copies to the CTA itself."""
+    rng = w.rng
+    w.body.shared = True
+    how = rng.choice(("barrier", "words", "send", "many"))
+    if how == "barrier":
+        w.put(w.draw_syntax("barrier.cluster.arrive"))
+        w.put(w.draw_syntax("barrier.cluster.wait"))
+        return
+    target, size = f"[area+{64 * rng.randrange(8)}]", rng.choice((16, 64))
+    if how == "words":
+        op = w.record_of("st.async")
+        w.record(op)
+        text, mods = forms.opcode(op, rng, {"shared_cluster": ".shared::cluster"}, w.variety)
+        n, count = width(mods["type"]), int((mods["vec"] or "v1")[1:])
+        size = n // 8 * count
+        values = ", ".join(forms.register(n, rng) for _ in range(count))
+        copy = f"{text} {target}, {{{values}}}, [{BAR}]" if mods["vec"] else f"{text} {target}, {values}, [{BAR}]"
+    elif how == "send":
+        text = w.draw_syntax("cp.async.bulk.shared::cluster.shared::cta")
+        copy = f"{text} {target}, [area+{512 + 16 * rng.randrange(16)}], {size}, [{BAR}]"
+    else:
+        text = w.draw_syntax("cp.async.bulk.shared::cluster.global", hint="")
+        copy = f"{text} {target}, [%a2+{16 * rng.randrange(32)}], {size}, [{BAR}], 1"
+    _begin(w, "1")
+    w.put(f"@{FIRST} {mbarrier(w, 'arrive.expect_tx')} %a7, [{BAR}], {size}")
+    w.put(f"@{FIRST} {copy}")
+    _end(w)
+
+
 def orders(w: _Writer) -> None:
     """Fences, launch control, register counts, split barriers, and a trap that nobody reaches."""
     rng = w.rng
@@ -284,5 +316,6 @@ STATEMENTS: tuple[tuple[int, Callable[[_Writer], None]], ...] = (
     (4, bulk_store),
     (4, tensor_copies),
     (10, products),
+    (4, clusters),
     (5, orders),
 )

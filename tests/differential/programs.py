@@ -354,7 +354,7 @@ class _Writer:
         rng = self.rng
         self.body.shared = True
         name = rng.choice(("bar", "barrier"))
-        barrier = self.opcode(name) + f" {rng.choice((0, 0, 1, 7))}"
+        barrier = self.draw_syntax(f"{name}{{.cta}}.sync") + f" {rng.choice((0, 0, 1, 7))}"
         self.put(f"{self.opcode('bar')} 0")
         self.put("mad.lo.u32 %t7, %t0, 8, %t4")
         self.put(f"st.shared.b64 [%t7], {register(64, rng)}")

@@ -124,8 +124,8 @@ def _source(kit: PythonKit, source: Nested) -> Any:
 def _ranked(kit: PythonKit, word: Word, ranked: bool) -> Word:
     if not ranked or word.n < 32:
         return word
-    rank = kit.shl(32)(kit.special("%cluster_ctarank"), kit.const(32, RANK_SHIFT))
-    return kit.add(word.n)(word, rank if word.n == 32 else kit.zext(32, word.n)(rank))
+    rank = kit.emit(32, "shl32", kit.special("%cluster_ctarank"), kit.const(32, RANK_SHIFT))
+    return kit.emit(word.n, f"add{word.n}", word, kit.zext(32, word.n)(rank))
 
 
 def _fit(kit: PythonKit, word: Word, target: Target) -> Word:
