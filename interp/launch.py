@@ -320,25 +320,14 @@ class Entry:
             outcome = run_job(job, arena, slots)
         if observer is not None and observer.error is not None:
             raise observer.error
-        named = [(names[i], array, at) for i, array, at in zip(positions, arrays, addresses, strict=True)]
-        named += module.globals.named
-
-        def scene_of(slot: int) -> Scene:
-            words = arena[slot * job.slot_bytes :][: job.slot_bytes].view(np.int64)
-            return Scene(words, self.sites, recipe, allocations, named)
-
-        scene = scene_of(outcome.slot)
         findings: tuple[Finding, ...] = ()
-        if outcome.state == L.CTA_FAULT and scene.get("FAULT") == L.FAULT_SPLIT:
-            inst = self.sites[scene.get("FAULT_SITE")]
-            raise InternalError("lanes parted at a branch that was taken for uniform", where=place(inst))
-        if outcome.state == L.CTA_FAULT:
-            findings = (scene.fault(),)
-        elif outcome.state == L.CTA_DEADLOCK:
+        if outcome.state != L.CTA_DONE:
+            named = [(names[i], array, at) for i, array, at in zip(positions, arrays, addresses, strict=True)]
+            named += module.globals.named
+            slots_of = arena[: slots * job.slot_bytes].view(np.int64).reshape(slots, -1)
             first = outcome.slot // ranks * ranks
-            findings = (scene.deadlock([scene_of(slot) for slot in range(first, first + ranks)]),)
-        elif outcome.state == L.CTA_OUT_OF_FUEL:
-            findings = (scene.no_progress(fuel),)
+            scenes = [Scene(words, self.sites, recipe, allocations, named) for words in slots_of[first:][:ranks]]
+            findings = (self._finding(outcome.state, scenes, outcome.slot - first, fuel),)
         counts = None
         if counters:
             counts = Counters(count_instructions(recipe.regions, recipe.guarded, self.sites, raw), ISA)
@@ -347,6 +336,16 @@ class Entry:
             x, y, z = (int(v) for v in ctas[outcome.written_cta])
             written = (self.sites[outcome.written_site], (x, y, z))
         return Result(counts, findings, self._exactness, module.ptx, resident=outcome.resident, written_by=written)
+
+    def _finding(self, state: int, cluster: Sequence[Scene], rank: int, fuel: int) -> Finding:
+        """What ended a launch early. `cluster`: its CTAs; `rank`: of the one that did."""
+        scene = cluster[rank]
+        if state == L.CTA_FAULT and scene.get("FAULT") == L.FAULT_SPLIT:
+            inst = self.sites[scene.get("FAULT_SITE")]
+            raise InternalError("lanes parted at a branch that was taken for uniform", where=place(inst))
+        if state == L.CTA_FAULT:
+            return scene.fault()
+        return scene.deadlock(cluster) if state == L.CTA_DEADLOCK else scene.no_progress(fuel)
 
     def _memory(self, size: int) -> np.ndarray[Any, Any]:
         """Address space for the slots, kept between launches; untouched pages cost nothing."""

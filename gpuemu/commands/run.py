@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
 @click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True)
 @click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--num-ctas", type=click.IntRange(min=1), default=1, show_default=True, help="CTAs of a cluster.")
+@click.option("--cluster", metavar="X[,Y[,Z]]", help="CTAs of a cluster (PTX files that do not say it).")
 @click.option("--fuel", type=click.IntRange(min=1), help="Loop iterations of all warps after which to give up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of rand, boundary and adversarial arrays.")
 @click.option("--save", type=click.Path(), metavar="FILE.npz", help="Write all arrays, after the launch.")
@@ -34,6 +36,8 @@ def run(
     device: str | None,
     num_warps: int,
     num_stages: int,
+    num_ctas: int,
+    cluster: str | None,
     fuel: int | None,
     seed: int,
     save: str | None,
@@ -66,16 +70,19 @@ def run(
         parsed = parse_words(list(words), seed)
         result = entry.launch(
             grid=sizes, block=parse_sizes("block", block), args=[w.value for w in parsed], shared=shared or 0,
-            names=[w.name for w in parsed], fuel=fuel,
+            names=[w.name for w in parsed], fuel=fuel, cluster=cluster and parse_sizes("cluster", cluster),
         )  # fmt: skip
     else:
-        if block is not None or shared is not None:
-            raise InvalidInput("--block and --shared are for PTX files", help="a Triton kernel takes --num-warps")
+        if block is not None or shared is not None or cluster is not None:
+            raise InvalidInput(
+                "--block, --shared and --cluster are for PTX files",
+                help="a Triton kernel takes --num-warps and --num-ctas",
+            )
         function = load_kernel(kernel)
         parsed = parse_words(list(words), seed)
         result = gpuemu.run(
             function, sizes, target=target or "sm_90", device=device, num_warps=num_warps, num_stages=num_stages,
-            fuel=fuel, **{w.name: w.value for w in parsed},
+            num_ctas=num_ctas, fuel=fuel, **{w.name: w.value for w in parsed},
         )  # fmt: skip
     arrays = report(result, parsed)
     if save is not None:

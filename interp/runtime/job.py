@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -83,7 +83,7 @@ class Job:
         """CTAs of a cluster."""
         return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[int, int, int, int, int, int]:
         """Byte offsets in a slot of the warp frames, shared memory, copy queues, local memory, bulk copies; its end."""
         frames = _up(8 * CTX_WORDS)
@@ -93,7 +93,7 @@ class Job:
         bulk = local + _up(self.warps * 32 * self.local)
         return frames, shared, queues, local, bulk, bulk + _up(self.bulk_bytes)
 
-    @property
+    @cached_property
     def slot_bytes(self) -> int:
         return _up(self.parts[-1], 4096)
 
@@ -123,7 +123,8 @@ def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
     # a slot is busy when its state word is CTA_RUNNING: clear what another launch left there (its low byte tells)
     states = arena[: slots * size].reshape(slots, size)[:, 8 * CTX["STATE"] : 8 * CTX["STATE"] + 8]
     states[states[:, 0] != 0] = 0
-    template = _template(job)
+    ranks = job.ranks
+    template = _template(job, ranks)
     zeroed = np.array([*job.recipe.zeroed, (0, 0)], np.int64)
     words = np.zeros(len(JOB), np.int64)
     for name, value in {
@@ -142,28 +143,27 @@ def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
         "LOCAL_AT": local,
         "ASYNC_AT": queues,
         "BULK_AT": bulk if job.bulk_bytes else 0,
-        "CLUSTER": job.ranks,
+        "CLUSTER": ranks,
         "ZEROED": _address(zeroed),
         "NZEROED": len(job.recipe.zeroed),
-        "RESIDENT": job.ranks,
+        "RESIDENT": ranks,
         "WRITTEN_SITE": -1,
     }.items():
         words[JOB[name]] = value
-    together = job.ranks > 1 or job.cluster_barrier
-    state = _scheduler("run_clusters" if together else "run_grid")(_address(words))
+    state = _scheduler("run_clusters" if ranks > 1 or job.cluster_barrier else "run_grid")(_address(words))
     return Outcome(
         int(state), int(words[JOB["SLOT"]]), int(words[JOB["DONE"]]), int(words[JOB["RESIDENT"]]),
         int(words[JOB["WRITTEN_SITE"]]), int(words[JOB["WRITTEN_CTA"]]),
     )  # fmt: skip
 
 
-def _template(job: Job) -> Words:
+def _template(job: Job, ranks: int) -> Words:
     """The context that every CTA starts from."""
     ctx = np.zeros(CTX_WORDS, np.int64)
-    clusters = tuple(n // c for n, c in zip(job.grid, job.cluster, strict=True))
-    for name, values in {
-        "NTID": job.block, "NCTAID": job.grid, "CLUSTER_NCTAID": job.cluster, "NCLUSTERID": clusters
-    }.items():  # fmt: skip
+    clusters = job.grid if ranks == 1 else tuple(n // c for n, c in zip(job.grid, job.cluster, strict=True))
+    of_clusters = (*job.cluster, *clusters, ranks, job.explicit_cluster, job.slot_bytes)
+    ctx[CTX["CLUSTER_NCTAID"] : CTX["CLUSTER_NCTAID"] + len(of_clusters)] = of_clusters
+    for name, values in {"NTID": job.block, "NCTAID": job.grid}.items():
         ctx[CTX[name] : CTX[name] + 3] = values
     for name, value in {
         "NWARPS": job.warps,
@@ -193,9 +193,6 @@ def _template(job: Job) -> Words:
         "MULTIPLY": job.multiply,
         "PROGRAM": job.program,
         "HOOK": job.hook,
-        "CLUSTER_NCTARANK": job.ranks,
-        "IS_EXPLICIT_CLUSTER": int(job.explicit_cluster),
-        "SLOT_BYTES": job.slot_bytes,
     }.items():
         ctx[CTX[name]] = value
     return ctx

@@ -63,14 +63,14 @@ _CTX_FIELDS = (
     ("EVENTS", 1),  # things happened that another warp may have waited for
     ("IDLE_ROUNDS", 1),  # rounds of all warps since the last event
     ("WAITING", 1),  # the warp that runs has polled something in vain and gives up its turn at the next back edge
-    ("CLUSTER_CTAID", 3),  # the cluster that the CTA belongs to, 1 x 1 x 1 without clusters; names of special registers
-    ("CLUSTER_NCTAID", 3),
-    ("CLUSTERID", 3),
+    ("CLUSTER_NCTAID", 3),  # clusters of the launch, 1 x 1 x 1 without: named as the special registers
     ("NCLUSTERID", 3),
-    ("CLUSTER_CTARANK", 1),
     ("CLUSTER_NCTARANK", 1),
     ("IS_EXPLICIT_CLUSTER", 1),
     ("SLOT_BYTES", 1),  # from the context of one CTA of a cluster to that of the next rank
+    ("CLUSTER_CTAID", 3),  # the CTA's own place
+    ("CLUSTERID", 3),
+    ("CLUSTER_CTARANK", 1),
 )
 
 
