@@ -61,8 +61,8 @@ class Instruction(Event):
 @dataclass(frozen=True, slots=True)
 class Access(Event):
     """`size` bytes at each lane's address in a state space ("global", "shared", "local", "generic", "const",
-    "param"). Addresses are device addresses as the kernel computes them, not checked yet. An asynchronous copy is
-    reported when it is issued."""
+    "param"). Addresses are device addresses as the kernel computes them, not checked yet; in a cluster, shared ones
+    have the rank of their CTA from bit 24 on. An asynchronous copy is reported when it is issued."""
 
     space: str
     addresses: np.ndarray[Any, np.dtype[np.uint64]]

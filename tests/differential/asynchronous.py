@@ -184,7 +184,7 @@ def tensor_copies(w: _Writer) -> None:
     if how == "load":
         _begin(w, "1")
         w.put(f"@{FIRST} {mbarrier(w, 'arrive.expect_tx')} %a7, [{BAR}], 128")
-        many = rng.random() < 0.3
+        many = rng.random() < 0.5
         record = f"cp.async.bulk.tensor.dim.{'shared::cluster' if many else 'dst'}.global"
         text = w.draw_syntax(record, dim=".2d", hint="")
         w.put(f"@{FIRST} {text} {place}, [%a2, {{%t8, %t9}}], [{BAR}]{', 1' if many else ''}")

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 import gpuemu
+from tests.hardware import clusters
 from tests.ptx.regenerate import read
 
 CASES: dict[str, Callable[[], None]] = {}
@@ -99,11 +100,11 @@ def dropout() -> None:
     launch("dropout_sm80", (8,), [x, np.zeros_like(x), 4000, 0.3, 1234], 0)
 
 
-def _hopper(name: str, target: str) -> Callable[[], None]:
+def _hopper(name: str, target: str, **options: Any) -> Callable[[], None]:
     def run() -> None:
         from tests.hopper.launches import CASES as hopper
 
-        hopper[name](target, device="sm_90").check()
+        hopper[name](target, device="sm_90", **options).check()
 
     return run
 
@@ -122,3 +123,14 @@ for _name in HOPPER:
     CASES[f"{_name}_sm90"] = _hopper(_name, "sm_90")
 for _name in ("matmul_e5m2", "matmul_s8", "matmul_scaled", "attention", "layernorm"):
     CASES[f"{_name}_sm89"] = _hopper(_name, "sm_89")
+
+# Clusters; only of kernels without host descriptors, as above.
+CLUSTERS = (
+    "softmax", "layernorm", "attention", "matmul_f16_3_stages", "matmul_f16_no_wgmma", "matmul_bf16", "matmul_tf32",
+    "matmul_e4m3", "matmul_s8", "matmul_persistent", "device_descriptors",
+)  # fmt: skip
+for _name in CLUSTERS:
+    for _n in (2, 4):
+        CASES[f"{_name}_{_n}ctas_sm90"] = _hopper(_name, "sm_90", num_ctas=_n)
+for _name in clusters.BODIES:
+    CASES[f"cluster_{_name}_sm90"] = clusters.case(_name)
