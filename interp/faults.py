@@ -83,7 +83,7 @@ class Scene:
             address, size = self.get("FAULT_ADDRESS"), self.get("FAULT_BYTES")
             evidence.update(address=hex(address), bytes=size)
             name, index, told = tell(inst, address, self.arrays, self.get("SHARED_SIZE"), self.get("LOCAL_SIZE"))
-            message = f"{kind} {_verb(inst)} of {size} bytes at {told}"
+            message = f"{_verb(inst)} of {size} bytes at {told}"
         return _finding(kind, message, inst, evidence, name, index)
 
     # ---------------------------------------------------------------- lack of progress
@@ -98,13 +98,13 @@ class Scene:
         return _finding(kind, f"no warp of CTA {self.cta} can continue: {text}", first, evidence, None, None)
 
     def no_progress(self, fuel: int) -> Finding:
-        """The launch used up its fuel."""
+        """The launch used up its fuel: so many back edges and no CTA has ended."""
         waits, first = self._waiting()
         running = self._running()
         evidence = {"cta": list(self.cta), "waiting": waits, "running": [r[1] for r in running], "back_edges": fuel}
         inst = running[0][0] if running else first
         states = "; ".join([*(r[1] for r in running), *waits]) or "still running"
-        message = f"no end after {fuel} taken back edges: {states}"
+        message = f"no end after {fuel} taken back edges (a larger `fuel` waits longer): {states}"
         return _finding("no-progress", message, inst, evidence, None, None)
 
     def _frames(self) -> int:
