@@ -1,4 +1,4 @@
-"""The process that helps to compile runtime functions into an empty cache: every function comes, whoever compiles it."""
+"""The process that helps to fill an empty cache with runtime functions: each one comes, whoever compiles it."""
 
 import os
 import subprocess
