@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-
 TENSOR_TYPES = {
     "u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9,
 }  # fmt: skip
@@ -75,8 +74,8 @@ class Gpu:
         small = (ctypes.c_uint32 * rank)(*about["box"]), (ctypes.c_uint32 * rank)(*([1] * rank))
         self.check(
             self.cuda.cuTensorMapEncodeTiled(
-                ctypes.c_void_p(aligned), TENSOR_TYPES[about["type"]], rank, ctypes.c_void_p(address), *words, *small, 0,
-                {0: 0, 32: 1, 64: 2, 128: 3}[about["swizzle"]], 0, int(about["fill"] == "nan"),
+                ctypes.c_void_p(aligned), TENSOR_TYPES[about["type"]], rank, ctypes.c_void_p(address), *words, *small,
+                0, {0: 0, 32: 1, 64: 2, 128: 3}[about["swizzle"]], 0, int(about["fill"] == "nan"),
             )
         )  # fmt: skip
         return ctypes.string_at(aligned, 128)
