@@ -7,16 +7,17 @@ and overlaps of the arrays only, so PTX does not depend on the host's allocator.
 arguments, global scratch and profile scratch; both are supplied here.
 
 Second and later calls with the same specialisation skip lowering and loading: an in-process memo, keyed like Triton's
-own plus device and contraction mode, leaves the binder, the plan and the launch itself.
+own plus device and contraction mode, leaves the binder, the plan and the launch itself. It is bounded: a sweep goes
+through thousands of specialisations.
 """
 
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import ml_dtypes
 import numpy as np
@@ -48,7 +49,9 @@ class _Loaded:
     names: tuple[str, ...]
 
 
-_memo: WeakKeyDictionary[Any, dict[Any, _Loaded]] = WeakKeyDictionary()
+KEPT = 32
+"""Compiled kernels that stay in memory, those used last (a megabyte or several each). More are on disk."""
+_memo: OrderedDict[Any, _Loaded] = OrderedDict()
 
 
 def run(
@@ -77,8 +80,8 @@ def run(
     ml_dtypes or torch-CPU; keyword arguments that are not parameters are Triton options (`maxnreg` ...). `device`:
     whose arithmetic and limits, default the target's. `num_ctas`: a program is a cluster of so many CTAs along x.
     `ctas`: the (x, y, z) to run, whole clusters; others are skipped and the result says 'partial'.
-    `enable_fp_fusion`: None is Triton's default. `hooks`: observers,
-    with engine="traced". `fuel`: taken back edges after which the launch counts as endless.
+    `enable_fp_fusion`: None is Triton's default. `hooks`: observers, with engine="traced".
+    `fuel`: back edges taken without a CTA ending, after which the launch counts as endless.
     `asynchrony`: when asynchronous operations take effect, see `interp.launch.Entry.launch`. A tensor descriptor
     (`gpuemu.TensorDescriptor`, or Triton's over a CPU tensor) is an argument like any other.
 
@@ -150,9 +153,8 @@ def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any
 
 
 def _load(bound: Binding, device: str | None, fmad: str | None) -> _Loaded:
-    table = _memo.setdefault(bound.kernel, {})
-    key = None if bound.memo is None else (bound.memo, device, fmad)
-    loaded = table.get(key) if key is not None else None
+    key = None if bound.memo is None else (bound.kernel, bound.memo, device, fmad)
+    loaded = _memo.get(key) if key is not None else None
     if loaded is None:
         prefetch(BASE_SYMBOLS)  # compiled on another core while Triton lowers the kernel
         lowered = lower_call(bound)
@@ -160,8 +162,11 @@ def _load(bound: Binding, device: str | None, fmad: str | None) -> _Loaded:
         converters = tuple(_converter(param, bound.kernel, lowered.metadata) for param in lowered.params)
         names = (*(p.name for p in lowered.params), "global scratch", "profile scratch")
         loaded = _Loaded(lowered, module[lowered.entry], converters, names)
-        if key is not None:
-            table[key] = loaded
+    if key is not None:
+        _memo[key] = loaded
+        _memo.move_to_end(key)
+        if len(_memo) > KEPT:
+            _memo.popitem(last=False)
     return loaded
 
 

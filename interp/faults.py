@@ -89,9 +89,9 @@ class Scene:
                 inst, address, self.arrays, self.get("SHARED_SIZE"), self.get("LOCAL_SIZE"),
                 self.get("CLUSTER_CTARANK"), self.get("CLUSTER_NCTARANK"),
             )  # fmt: skip
-            message = f"{kind} {_verb(inst)} of {size} bytes at {told}"
+            message = f"{_verb(inst)} of {size} bytes at {told}"
             if kind == "exited-cta":
-                message = f"{_verb(inst)} of {size} bytes at {told}, which has exited"
+                message += ", which has exited"
         return _finding(kind, message, inst, evidence, name, index)
 
     # ---------------------------------------------------------------- lack of progress
@@ -126,13 +126,13 @@ class Scene:
         return _finding(kind, message, first, evidence, None, None)
 
     def no_progress(self, fuel: int) -> Finding:
-        """The launch used up its fuel."""
+        """The launch used up its fuel: so many back edges and no CTA has ended."""
         waits, first = self._waiting()
         running = self._running()
         evidence = {"cta": list(self.cta), "waiting": waits, "running": [r[1] for r in running], "back_edges": fuel}
         inst = running[0][0] if running else first
         states = "; ".join([*(r[1] for r in running), *waits]) or "still running"
-        message = f"no end after {fuel} taken back edges: {states}"
+        message = f"no end after {fuel} taken back edges (a larger `fuel` waits longer): {states}"
         return _finding("no-progress", message, inst, evidence, None, None)
 
     def _frames(self) -> int:

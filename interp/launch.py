@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "Finding", "LaunchRecord", "Log", "Module", "Result", "recording"]
 
 ENGINES = ("compiled", "traced")
-DEFAULT_FUEL = 200_000_000
-"""Taken back edges after which a launch counts as one that does not end."""
+DEFAULT_FUEL = 20_000_000
+"""Back edges that warps may take without any CTA ending: ten seconds of an empty loop, minutes of a real one."""
 SLOT_BUDGET = 1 << 32
 """Bytes of address space for resident CTAs; fewer are resident when each is large."""
 
@@ -190,10 +190,10 @@ class Entry:
 
         `grid`, `block`: up to three sizes. `shared`: bytes of dynamic shared memory. `ctas`: the CTAs to run, all by
         default; `%nctaid` stays that of the grid and the result says "partial". `counters=False` saves the
-        instrumentation. `fuel`: taken back edges after which the launch counts as endless. `names`: of the arguments,
-        for findings. `watch`: a device address whose last writer is reported (`Result.written_by`). `engine`:
-        "compiled", or "traced", which interprets one instruction after the other and tells `hooks` what happens; both
-        give the same bytes.
+        instrumentation. `fuel`: back edges taken without a CTA ending, after which the launch counts as endless.
+        `names`: of the arguments, for findings. `watch`: a device address whose last writer is reported
+        (`Result.written_by`). `engine`: "compiled", or "traced", which interprets one instruction after the other and
+        tells `hooks` what happens; both give the same bytes.
 
         `asynchrony`: when asynchronous copies and products take effect: "late", at the wait that guarantees it;
         "eager", at once; "seeded" or "seeded:N", at either by choices that depend on N alone. A correct kernel gives
@@ -209,6 +209,8 @@ class Entry:
         _asynchrony(asynchrony)
         if hooks is not None and engine != "traced":
             raise InvalidInput("hooks need engine='traced'")
+        if fuel is not None and fuel < 1:
+            raise InvalidInput(f"fuel={fuel} is not a positive number of back edges")
         grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
         places = self._places
         list_ = _cta_list(grid3, ctas)
@@ -227,8 +229,8 @@ class Entry:
             engine=engine, counters=counters, fuel=fuel, asynchrony=asynchrony, cluster=asked,
         )  # fmt: skip
         result = self._run(
-            grid3, block3, args, shared, list_, counters, fuel or DEFAULT_FUEL, shown, watch, engine, hooks, asynchrony,
-            shape,
+            grid3, block3, args, shared, list_, counters, DEFAULT_FUEL if fuel is None else fuel, shown, watch, engine,
+            hooks, asynchrony, shape,
         )  # fmt: skip
         if ctas is not None and len(list_) < grid3[0] * grid3[1] * grid3[2]:
             result.exactness = (*result.exactness, "partial")
@@ -252,7 +254,7 @@ class Entry:
         if most_threads and threads > int(np.prod(most_threads)):
             raise LaunchFailure(f"{threads} threads a CTA: '{name}' was compiled with .maxntid {most_threads}")
         required = directives.get(".reqntid")
-        if required and threads != int(np.prod(required)):
+        if required and block != (*required, 1, 1)[:3]:
             raise LaunchFailure(f"block {block}: '{name}' was compiled with .reqntid {required}")
         if shared < 0 or places.static_shared + shared > d.shared_per_cta:
             raise LaunchFailure(

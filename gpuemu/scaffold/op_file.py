@@ -15,6 +15,7 @@ refuses.
 from __future__ import annotations
 
 import re
+import textwrap
 
 from gpuemu.scaffold.kernel_facts import KernelFacts
 
@@ -50,9 +51,9 @@ def op_text(facts: KernelFacts, module: str) -> str:
         "    outputs={",
         *(f'        "{p}": Output({plan.shape(p)}),{plan.comment(p)}' for p in outputs),
         "    },",
-        f'    reference=fill_in("a function of {", ".join(given.values()) or "the dims"} (float64 numpy arrays) that '
-        f'returns {", ".join(outputs)}"),',
-        f"    bound=fill_in('an error model: {_BOUNDS}'),",
+        *_field("reference", f"a function of {', '.join(given.values()) or 'the dims'} (float64 numpy arrays) that "
+                f"returns {', '.join(outputs)}"),
+        *_field("bound", f"an error model: {_BOUNDS}"),
         ")",
         f"def {facts.name.removesuffix('_kernel')}(run, {', '.join(parameters)}):",
         *(f"    {p}[...] = {given[p]}  # the kernel reads and writes it" for p in both),
@@ -60,6 +61,18 @@ def op_text(facts: KernelFacts, module: str) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _field(name: str, what: str) -> list[str]:
+    """The lines of one field that is still to be filled in."""
+    parts = textwrap.wrap(what, 100, drop_whitespace=False)
+    if len(parts) == 1:
+        return [f"    {name}=fill_in({_quoted(what)}),"]
+    return [f"    {name}=fill_in(", *(f"        {_quoted(part)}" for part in parts), "    ),"]
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 class _Plan:

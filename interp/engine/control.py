@@ -30,8 +30,8 @@ PATIENCE = 100
 """Turns of a polling loop before other lanes of the warp go first: early costs reconvergence, late costs time."""
 TURNS = 64
 """Searches in which they do: a critical section is seldom more regions long."""
-POLLS = 10_000
-"""Turns of a polling loop before other warps run."""
+POLLS = 500
+"""Turns of a polling loop before other warps run: a full device has thousands of warps that may all wait for one."""
 
 
 def emit_dispatcher(plan: Plan, counters: bool, externs: dict[str, str]) -> str:

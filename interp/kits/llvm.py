@@ -3,14 +3,14 @@
 Why text: building IR through llvmlite's object layer costs several times more than the rest of the compiler; a line of
 text costs a format string. Everything emitted is one basic block; control flow lives in `interp.engine.control`.
 
-Float operations are limited to `fadd fsub fmul fdiv fma sqrt fcmp` on float and double, and the two exact-or-rounded
-width changes between them (`fpext`, `fptrunc`, one IEEE instruction each on every host); no fast-math flags. A NaN
+Float operations are limited to `fadd fsub fmul fdiv fma sqrt fcmp` on float and double; no fast-math flags. A NaN
 result is made canonical lazily: a float result keeps its raw form as long as only float operations read it, and is
 made so once when its bits are looked at (stored, moved to integer code, passed to a runtime function). That is
 exact, because no float operation here distinguishes NaN payloads.
 
-Where the host has no fused multiply-add (x86-64-v2), `fma` on float goes through double rounded to odd, and on double
-through the runtime's integer code: LLVM would otherwise call libm.
+Where the host has no fused multiply-add (x86-64-v2), `fma` is the runtime's integer code: LLVM would otherwise call
+libm. Emitted in line as double arithmetic rounded to odd, it made a large matrix product of 6,410 instructions compile
+ten times longer.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from interp.formats.rounding import RN
 from interp.kit import CANONICAL_NAN
 from interp.runtime.functions import LANE_FUNCTIONS
 
@@ -283,7 +284,7 @@ class LlvmWords:
 
     def fma(self, n: int) -> Callable[[Value, Value, Value], Value]:
         if not self.has_fma:
-            return self._fma_by_double if n == 32 else self.lane("fma_directed_f64", 0)
+            return self.lane(f"fma_directed_f{n}", RN)
         t, symbol = FVEC[n], f"@llvm.fma.v{LANES}f{n}"
 
         def fma(a: Value, b: Value, c: Value) -> Value:
@@ -292,34 +293,6 @@ class LlvmWords:
             return Value(self, n, None, self.emit(call))
 
         return fma
-
-    def _fma_by_double(self, a: Value, b: Value, c: Value) -> Value:
-        """float fma without the instruction: the product is exact in double; the sum is rounded to odd (Boldo and
-        Melquiond 2008), so that the final rounding to float is the only one that shows."""
-        d, w, one = FVEC[64], VEC[64], VEC[1]
-        x, y, z = (self.emit(f"fpext {FVEC[32]} {v.fname} to {d}") for v in (a, b, c))
-        p = self.emit(f"fmul {d} {x}, {y}")
-        s = self.emit(f"fadd {d} {p}, {z}")
-        # two-sum error of p + z
-        t = self.emit(f"fsub {d} {s}, {p}")
-        u = self.emit(f"fsub {d} {s}, {t}")
-        e1 = self.emit(f"fsub {d} {p}, {u}")
-        e2 = self.emit(f"fsub {d} {z}, {t}")
-        e = self.emit(f"fadd {d} {e1}, {e2}")
-        bits = self.emit(f"bitcast {d} {s} to {w}")
-        inexact = self.emit(f"fcmp one {d} {e}, zeroinitializer")
-        low = self.emit(f"and {w} {bits}, splat (i64 1)")
-        even = self.emit(f"icmp eq {w} {low}, zeroinitializer")
-        fix = self.emit(f"and {one} {inexact}, {even}")
-        # towards the error: up in magnitude when the error has the sign of the sum
-        neg_e = self.emit(f"fcmp olt {d} {e}, zeroinitializer")
-        neg_s = self.emit(f"icmp slt {w} {bits}, zeroinitializer")
-        differ = self.emit(f"xor {one} {neg_e}, {neg_s}")
-        step = self.emit(f"select {one} {differ}, {w} splat (i64 -1), {w} splat (i64 1)")
-        moved = self.emit(f"add {w} {bits}, {step}")
-        odd = self.emit(f"select {one} {fix}, {w} {moved}, {w} {bits}")
-        back = self.emit(f"bitcast {w} {odd} to {d}")
-        return Value(self, 32, None, self.emit(f"fptrunc {d} {back} to {FVEC[32]}"))
 
     def _fcompare(self, op: str, n: int) -> Callable[[Value, Value], Value]:
         head = f"fcmp {op} {FVEC[n]} "

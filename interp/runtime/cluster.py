@@ -43,12 +43,9 @@ _STATE, _FAULT, _EVENTS, _IDLE, _RANKS = (
 )
 _NWARPS, _WARPS, _STRIDE, _NREGIONS = (8 * CTX[n] for n in ("NWARPS", "WARPS", "WARP_STRIDE", "NREGIONS"))
 _PENDING = 8 * WARP_WORDS
-_J_SLOTS, _J_SLOT_BYTES, _J_NSLOTS, _J_NCTAS, _J_CLUSTER, _J_DONE, _J_RESIDENT, _J_SLOT, _J_FUEL, _J_FUEL_SLICE = (
-    8 * JOB[n]
-    for n in (
-        "SLOTS", "SLOT_BYTES", "NSLOTS", "NCTAS", "CLUSTER", "DONE", "RESIDENT", "SLOT", "FUEL", "FUEL_SLICE",
-    )
-)  # fmt: skip
+_J_SLOTS, _J_SLOT_BYTES, _J_NSLOTS, _J_SLOT = (8 * JOB[n] for n in ("SLOTS", "SLOT_BYTES", "NSLOTS", "SLOT"))
+_J_NCTAS, _J_CLUSTER, _J_DONE, _J_RESIDENT = (8 * JOB[n] for n in ("NCTAS", "CLUSTER", "DONE", "RESIDENT"))
+_J_FUEL, _J_FUEL_SLICE, _J_FUEL_FULL = (8 * JOB[n] for n in ("FUEL", "FUEL_SLICE", "FUEL_FULL"))
 
 
 @symbol("cluster_arrive")
@@ -154,6 +151,8 @@ def run_cluster(job: int, first: int) -> int:
             if not now & ALIVE:
                 put(ctx + _STATE, end_cta(ctx))
                 put(job + _J_DONE, get(job + _J_DONE) + 1)
+                put(job + _J_FUEL, get(job + _J_FUEL_FULL))
+                enough = get(job + _J_FUEL) - get(job + _J_FUEL_SLICE)
                 moved = True
             keep_written(job, ctx)
             for other in range(get(first + _RANKS)):  # a wait may complete a copy that another CTA has issued

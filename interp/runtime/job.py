@@ -135,6 +135,7 @@ def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
         "CTAS": _address(job.ctas),
         "NCTAS": len(job.ctas),
         "FUEL": job.fuel,
+        "FUEL_FULL": job.fuel,
         "FUEL_SLICE": min(FUEL_SLICE, job.fuel),
         "TEMPLATE": _address(template),
         "CTX_BYTES": 8 * CTX_WORDS,

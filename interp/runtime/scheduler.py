@@ -13,7 +13,7 @@ itself can change its shared memory.
 CTAs of one cluster run together: `interp.runtime.cluster`.
 
 A launch ends early with the first fault, when all warps of a CTA wait for something that cannot happen, or when the
-fuel of the whole launch is gone.
+fuel is gone: what all warps together may burn until a CTA ends, which fills it up again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from interp.runtime.waiting import POLLED
 JOB_FIELDS = (
     "RUN_WARP", "SLOTS", "SLOT_BYTES", "NSLOTS", "CTAS", "NCTAS", "FUEL", "FUEL_SLICE", "TEMPLATE", "CTX_BYTES",
     "WARPS_AT", "SHARED_AT", "LOCAL_AT", "ASYNC_AT", "ZEROED", "NZEROED", "SLOT", "DONE", "RESIDENT",
-    "WRITTEN_SITE", "WRITTEN_CTA", "BULK_AT", "CLUSTER",
+    "WRITTEN_SITE", "WRITTEN_CTA", "BULK_AT", "FUEL_FULL", "CLUSTER",
 )  # fmt: skip
 JOB = {name: i for i, name in enumerate(JOB_FIELDS)}
 """A launch as the scheduler gets it, 64-bit words. CTAS: three words (x, y, z) a CTA. *_AT: byte offsets in a slot.
@@ -67,7 +67,7 @@ _J_RESIDENT, _J_RUN_WARP, _J_SHARED_AT, _J_SLOT, _J_SLOTS = (
 _J_SLOT_BYTES, _J_TEMPLATE, _J_WARPS_AT, _J_WRITTEN_CTA, _J_WRITTEN_SITE = (
     8 * JOB[n] for n in ("SLOT_BYTES", "TEMPLATE", "WARPS_AT", "WRITTEN_CTA", "WRITTEN_SITE")
 )
-_J_ZEROED, _J_BULK_AT = 8 * JOB["ZEROED"], 8 * JOB["BULK_AT"]
+_J_ZEROED, _J_BULK_AT, _J_FUEL_FULL = 8 * JOB["ZEROED"], 8 * JOB["BULK_AT"], 8 * JOB["FUEL_FULL"]
 _C_BULK, _EVENTS, _IDLE, _WAITING, _PERFORM = (
     8 * CTX[n] for n in ("BULK", "EVENTS", "IDLE_ROUNDS", "WAITING", "PERFORM")
 )
@@ -281,6 +281,7 @@ def run_grid(job: int) -> int:
                 keep_written(job, ctx)
                 if state == L.CTA_DONE:
                     put(job + _J_DONE, get(job + _J_DONE) + 1)
+                    put(job + _J_FUEL, get(job + _J_FUEL_FULL))
                     continue
                 if state != L.CTA_RUNNING:
                     put(job + _J_SLOT, slot)

@@ -19,8 +19,6 @@ scale-d, site; then slots (u32) and the registers of A.
 
 from __future__ import annotations
 
-import numpy as np
-
 from interp.runtime.access import fault, get, put
 from interp.runtime.async_copy import QUEUE_BYTES
 from interp.runtime.indirect import STEP_SIGNATURE, call_by_address
@@ -34,7 +32,19 @@ from interp.runtime.layout import (
     WGMMA_ENTRIES,
 )
 from interp.runtime.native import symbol
-from interp.runtime.raw import load_u16, load_u32, load_u64, native, stack_scratch, store_u16, store_u32, store_u64
+from interp.runtime.raw import (
+    i64,
+    load_u16,
+    load_u32,
+    load_u64,
+    native,
+    stack_scratch,
+    store_u16,
+    store_u32,
+    store_u64,
+    u32,
+    u64,
+)
 from interp.runtime.tensor_copy import swizzled
 from interp.runtime.waiting import right_away
 from interp.tensorcore.fast import element_bytes, mma_tiles
@@ -56,7 +66,10 @@ INTEGER, SIGNED_A, SIGNED_B, CLAMP = (1 << i for i in range(5, 9))
 
 
 @symbol("async_wgmma")
-def async_wgmma(ctx, warp, site, mask, results, operands, kinds, shape, fractions, floor):
+def async_wgmma(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int,
+    kinds: int, shape: int, fractions: int, floor: int,
+) -> None:  # fmt: skip
     """Operands: slots of the accumulators (32 a vector), A (descriptor or four registers), descriptor of B, scale-d."""
     queue = get(warp + _QUEUE)
     count = get(queue + _COUNT)
@@ -64,7 +77,7 @@ def async_wgmma(ctx, warp, site, mask, results, operands, kinds, shape, fraction
         _compact(queue)
         count = get(queue + _COUNT)
         if count == WGMMA_ENTRIES:
-            fault(ctx, warp, site, 0, FAULT_QUEUE_FULL, np.int64(0), 0)
+            fault(ctx, warp, site, 0, FAULT_QUEUE_FULL, i64(0), 0)
             return
     entry = queue + QUEUE_BYTES + count * ENTRY_BYTES
     put(entry + E_GROUP, get(queue + _COMMITTED))
@@ -86,39 +99,43 @@ def async_wgmma(ctx, warp, site, mask, results, operands, kinds, shape, fraction
         put(entry + E_A, get(at))
         at += 256
     put(entry + E_B, get(at))
-    put(entry + E_SCALE, np.int64(load_u32(at + 256) & np.uint32(1)))
+    put(entry + E_SCALE, i64(load_u32(at + 256) & u32(1)))
     put(queue + _COUNT, count + 1)
     if right_away(ctx):
         _run_before(ctx, queue, get(queue + _COMMITTED) + 1)
 
 
 @native
-def _compact(queue):
+def _compact(queue: int) -> None:
     first, count = get(queue + _FIRST), get(queue + _COUNT)
     if first:
         target, source = queue + QUEUE_BYTES, queue + QUEUE_BYTES + first * ENTRY_BYTES
         for i in range(0, (count - first) * ENTRY_BYTES, 8):
             put(target + i, get(source + i))
-        put(queue + _FIRST, np.int64(0))
+        put(queue + _FIRST, i64(0))
         put(queue + _COUNT, count - first)
 
 
 @symbol("async_wgmma_commit")
-def async_wgmma_commit(ctx, warp, site, mask, results, operands, p0, p1, p2, p3):
+def async_wgmma_commit(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, p0: int, p1: int, p2: int, p3: int
+) -> None:
     """Close the open group."""
     queue = get(warp + _QUEUE)
     put(queue + _COMMITTED, get(queue + _COMMITTED) + 1)
 
 
 @symbol("async_wgmma_wait")
-def async_wgmma_wait(ctx, warp, site, mask, results, operands, pending, p1, p2, p3):
+def async_wgmma_wait(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, pending: int, p1: int, p2: int, p3: int
+) -> None:
     """Do what belongs to any but the `pending` most recent groups."""
     queue = get(warp + _QUEUE)
     _run_before(ctx, queue, get(queue + _COMMITTED) - pending)
 
 
 @native
-def _run_before(ctx, queue, group):
+def _run_before(ctx: int, queue: int, group: int) -> None:
     """Run the entries of groups below `group`, in order."""
     first, count = get(queue + _FIRST), get(queue + _COUNT)
     while first < count:
@@ -128,13 +145,13 @@ def _run_before(ctx, queue, group):
         call_by_address(get(ctx + _MULTIPLY), ctx, entry)
         first += 1
     if first == count:
-        first = np.int64(0)
+        first = i64(0)
         put(queue + _COUNT, first)
     put(queue + _FIRST, first)
 
 
 @native
-def _place(descriptor, transpose, row, step):
+def _place(descriptor: int, transpose: bool, row: int, step: int) -> int:
     """Shared address of 16 bytes of a matrix.
 
     Not transposed: row `row`, bytes 16 * step of its k. Transposed (k-rows of 16-bit elements): eight elements from
@@ -146,7 +163,7 @@ def _place(descriptor, transpose, row, step):
         if transpose:
             return start + (row >> 3) * stride + (step & 7) * 16 + (step >> 3) * leading
         return start + (row >> 3) * stride + (row & 7) * 16 + step * leading
-    width = np.int64(256) >> mode
+    width = i64(256) >> mode
     if transpose:
         line = width >> 1
         address = start + row // line * leading + row % line * 2 + (step & 7) * width + (step >> 3) * stride
@@ -156,17 +173,19 @@ def _place(descriptor, transpose, row, step):
 
 
 @native
-def _host(ctx, warp, site, address):
+def _host(ctx: int, warp: int, site: int, address: int) -> int:
     """Host address of 16 bytes of shared memory, or 0 after a fault."""
     offset = address - SHARED_BASE
     if offset < 0 or offset + 16 > get(ctx + _SHARED_SIZE):
         fault(ctx, warp, site, 0, FAULT_OUT_OF_BOUNDS, address, 16)
-        return np.int64(0)
+        return i64(0)
     return get(ctx + _SHARED) + offset
 
 
 @native
-def _gather(ctx, warp, site, descriptor, transpose, row, target, step, groups):
+def _gather(
+    ctx: int, warp: int, site: int, descriptor: int, transpose: bool, row: int, target: int, step: int, groups: int
+) -> bool:
     """Eight rows from `row` on as a fragment: group g of 16 bytes of k at target + g * step, 16 bytes a row."""
     if transpose:
         for k in range(8 * groups):
@@ -189,37 +208,37 @@ def _gather(ctx, warp, site, descriptor, transpose, row, target, step, groups):
 
 
 @native
-def _negate(fragment, count, width):
+def _negate(fragment: int, count: int, width: int) -> None:
     """Flip the signs of `count` words of elements of `width` bytes."""
-    flip = np.uint32(0x80000000)
+    flip = u32(0x80000000)
     if width == 2:
-        flip = np.uint32(0x80008000)
+        flip = u32(0x80008000)
     elif width == 1:
-        flip = np.uint32(0x80808080)
+        flip = u32(0x80808080)
     for i in range(count):
         store_u32(fragment + 4 * i, load_u32(fragment + 4 * i) ^ flip)
 
 
 @native
-def _check_descriptor(ctx, warp, site, descriptor):
+def _check_descriptor(ctx: int, warp: int, site: int, descriptor: int) -> None:
     """A base offset is not modelled; Triton and CUTLASS place tiles so that it is 0."""
     if descriptor >> 49 & 7:
         fault(ctx, warp, site, 0, FAULT_UNMODELLED, descriptor, 8)
 
 
 @symbol("wgmma_multiply", STEP_SIGNATURE)
-def wgmma_multiply(ctx, entry):
+def wgmma_multiply(ctx: int, entry: int) -> int:
     """Compute a warp's rows of one instruction, accumulators in place."""
     _multiply(ctx, get(entry + E_WARP), entry)
     return 0
 
 
 @native
-def _multiply(ctx, warp, entry):
+def _multiply(ctx: int, warp: int, entry: int) -> None:
     kinds, shape, site = get(entry + E_KINDS), get(entry + E_SHAPE), get(entry + E_SITE)
     tiles, flags = shape >> 8 & 255, shape >> 16
     half = kinds >> 24 == F16
-    slots = np.int64(2 if half else 4)
+    slots = i64(2 if half else 4)
     fragment_a, fragment_b = stack_scratch(512), stack_scratch(8192)
     if flags & A_IN_REGISTERS:
         for i in range(0, 512, 8):
@@ -245,9 +264,9 @@ def _multiply(ctx, warp, entry):
         if flags & NEGATE_B:
             _negate(fragment_b, 64 * tiles, width)
     scratch = stack_scratch(16384)
-    base, in_place = np.int64(load_u32(entry + E_SLOTS)), True
+    base, in_place = i64(load_u32(entry + E_SLOTS)), True
     for i in range(slots * tiles):
-        offset = np.int64(load_u32(entry + E_SLOTS + 4 * i))
+        offset = i64(load_u32(entry + E_SLOTS + 4 * i))
         if offset == 0xFFFFFFFF:
             return  # nobody reads the result
         in_place = in_place and offset == base + 128 * i
@@ -256,7 +275,7 @@ def _multiply(ctx, warp, entry):
         _move_registers(warp, entry, scratch, slots * tiles, False)
     if get(entry + E_SCALE) == 0:
         for i in range(0, 128 * slots * tiles, 8):
-            store_u64(c + i, np.uint64(0))
+            store_u64(c + i, u64(0))
     if flags & INTEGER:
         for t in range(tiles):
             signed_a, signed_b = flags // SIGNED_A & 1, flags // SIGNED_B & 1
@@ -273,10 +292,10 @@ def _multiply(ctx, warp, entry):
 
 
 @native
-def _move_registers(warp, entry, scratch, count, back):
+def _move_registers(warp: int, entry: int, scratch: int, count: int, back: bool) -> None:
     """Accumulators from their slots to consecutive vectors, or back."""
     for i in range(count):
-        slot, vector = warp + np.int64(load_u32(entry + E_SLOTS + 4 * i)), scratch + 128 * i
+        slot, vector = warp + i64(load_u32(entry + E_SLOTS + 4 * i)), scratch + 128 * i
         for b in range(0, 128, 8):
             if back:
                 store_u64(slot + b, load_u64(vector + b))

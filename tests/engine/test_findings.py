@@ -16,7 +16,7 @@ def test_read_past_the_end() -> None:
     out, source = np.zeros(64, np.uint32), np.arange(50, dtype=np.uint32)
     (f,) = launch(LOAD.format(address=OWN), out, source, block=64).findings
     assert (f.kind, f.array, f.index) == ("out-of-bounds", "p1", (50,))
-    assert f.message == "out-of-bounds read of 4 bytes at p1[50], shape (50,)"
+    assert f.message == "read of 4 bytes at p1[50], shape (50,)"
     assert f.evidence["cta"] == [0, 0, 0] and f.evidence["warp"] == 1 and f.evidence["lane"] == 18
     assert (
         f.evidence["thread"] == [50, 0, 0] and f.evidence["instruction"] == "ld.global.u32" and f.evidence["bytes"] == 4

@@ -109,12 +109,13 @@ def _hopper(name: str, target: str, **options: Any) -> Callable[[], None]:
     return run
 
 
-# Host descriptors are left out: their maps must be encoded by a driver. The lock's sum depends on the CTAs' order.
+# The lock's sum depends on the CTAs' order.
 HOPPER = (
     *(f"matmul_f16_{s}_stages" for s in (1, 2, 3, 4, 5)),
     "matmul_f16_tails", "matmul_f16_8_warps", "matmul_f16_no_wgmma",
     "matmul_bf16", "matmul_tf32", "matmul_tf32x3", "matmul_e4m3", "matmul_e5m2", "matmul_s8", "matmul_scaled",
-    "matmul_persistent", "device_descriptors", "device_descriptors_specialised",
+    "matmul_persistent", "host_descriptors", "host_descriptors_1_stage", "host_descriptors_tails",
+    "device_descriptors", "device_descriptors_specialised",
     "persistent_descriptors", "persistent_descriptors_flattened", "persistent_descriptors_e4m3",
     "attention", "attention_3_stages", "attention_d128", "attention_descriptors",
     "attention_descriptors_specialised", "softmax", "layernorm",
@@ -124,10 +125,11 @@ for _name in HOPPER:
 for _name in ("matmul_e5m2", "matmul_s8", "matmul_scaled", "attention", "layernorm"):
     CASES[f"{_name}_sm89"] = _hopper(_name, "sm_89")
 
-# Clusters; only of kernels without host descriptors, as above.
+# Each program is a cluster of CTAs.
 CLUSTERS = (
     "softmax", "layernorm", "attention", "matmul_f16_3_stages", "matmul_f16_no_wgmma", "matmul_bf16", "matmul_tf32",
-    "matmul_e4m3", "matmul_s8", "matmul_persistent", "device_descriptors",
+    "matmul_e4m3", "matmul_s8", "matmul_persistent", "host_descriptors", "device_descriptors", "persistent_descriptors",
+    "attention_descriptors",
 )  # fmt: skip
 for _name in CLUSTERS:
     for _n in (2, 4):

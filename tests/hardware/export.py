@@ -20,7 +20,8 @@ import numpy as np
 
 from interp.arguments import parameter_block
 from interp.launch import LaunchRecord, recording
-from interp.record import ArrayArgument, ScalarArgument
+from interp.record import ArrayArgument, ScalarArgument, TensorMapArgument
+from interp.tensor_map import TensorMap
 from tests.hardware.cases import CASES
 
 
@@ -38,11 +39,19 @@ def assemble(ptx: str, arch: str) -> bytes:
         return out.read_bytes()
 
 
+def described(map_: TensorMap) -> dict[str, Any]:
+    """A tensor map as `on_gpu.py` encodes it: innermost dimension first, as the driver takes it."""
+    return {
+        "type": map_.element_type, "shape": map_.shape[::-1], "strides": map_.strides[::-1], "box": map_.box[::-1],
+        "swizzle": map_.swizzle, "fill": map_.fill,
+    }  # fmt: skip
+
+
 def write(record: LaunchRecord, path: Path, arch: str) -> None:
     """One launch as a file for `on_gpu.py`."""
     entry = record.module[record.entry]
     args: list[Any] = []
-    pointers, scratch = [], []
+    pointers, scratch, maps = [], [], []
     for param, a in zip(entry.kernel.params, record.arguments, strict=True):
         if isinstance(a, ArrayArgument):
             args.append(0)
@@ -51,13 +60,17 @@ def write(record: LaunchRecord, path: Path, arch: str) -> None:
                 scratch += [a.storage] if a.name.endswith(" scratch") else []
         elif isinstance(a, ScalarArgument):
             args.append(a.value)
+        elif isinstance(a, TensorMapArgument):
+            args.append(bytes(128))
+            maps.append((param.offset, a.memory.storage, a.memory.offset, described(a.map)))
     result_bytes = record.after()
     arrays = {f"before{i}": np.frombuffer(s.before, np.uint8) for i, s in enumerate(record.storages)}
     arrays |= {f"after{i}": np.frombuffer(b, np.uint8) for i, b in enumerate(result_bytes)}
     meta = {
         "entry": record.entry, "grid": record.grid, "block": record.block, "shared": record.shared,
         "storages": len(record.storages), "pointers": pointers,
-        "scratch": scratch,
+        "scratch": scratch, "maps": maps,
+        "offsets": [p.offset for p in entry.kernel.params],
     }  # fmt: skip
     np.savez_compressed(
         path, meta=json.dumps(meta), params=np.frombuffer(bytes(parameter_block(entry.kernel, args, {})), np.uint8),
@@ -86,9 +99,6 @@ def main() -> int:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for name, record in records(options.names):
-        if not all(isinstance(a, ArrayArgument | ScalarArgument) for a in record.arguments):
-            print(f"{name}: left out, a driver must encode its tensor maps", flush=True)
-            continue
         special = record.target[-1] if record.target[-1] in "af" else ""
         write(record, options.folder / f"{name}.npz", options.arch or record.device + special)
         print(name, flush=True)

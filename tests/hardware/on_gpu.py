@@ -17,6 +17,11 @@ from typing import Any
 
 import numpy as np
 
+TENSOR_TYPES = {
+    "u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9,
+}  # fmt: skip
+"""CUtensorMapDataType."""
+
 
 class Gpu:
     """Just enough of the CUDA driver API."""
@@ -60,19 +65,34 @@ class Gpu:
     def free(self, pointer: int) -> None:
         self.check(self.cuda.cuMemFree_v2(ctypes.c_uint64(pointer)))
 
-    def launch(self, cubin: bytes, entry: str, grid: list[int], block: list[int], shared: int, params: bytes) -> None:
+    def tensor_map(self, address: int, about: dict[str, Any]) -> bytes:
+        """The 128 bytes of a `CUtensorMap`; sizes, strides and box come innermost dimension first."""
+        rank = len(about["shape"])
+        place = ctypes.create_string_buffer(192)
+        aligned = (ctypes.addressof(place) + 63) & ~63
+        words = (ctypes.c_uint64 * rank)(*about["shape"]), (ctypes.c_uint64 * 4)(*about["strides"])
+        small = (ctypes.c_uint32 * rank)(*about["box"]), (ctypes.c_uint32 * rank)(*([1] * rank))
+        self.check(
+            self.cuda.cuTensorMapEncodeTiled(
+                ctypes.c_void_p(aligned), TENSOR_TYPES[about["type"]], rank, ctypes.c_void_p(address), *words, *small,
+                0, {0: 0, 32: 1, 64: 2, 128: 3}[about["swizzle"]], 0, int(about["fill"] == "nan"),
+            )
+        )  # fmt: skip
+        return ctypes.string_at(aligned, 128)
+
+    def launch(self, cubin: bytes, meta: dict[str, Any], params: bytes) -> None:
+        """Parameters go one by one: the assembler moves a block that begins with an aligned one."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.check(self.cuda.cuModuleLoadData(ctypes.byref(module), cubin))
-        self.check(self.cuda.cuModuleGetFunction(ctypes.byref(function), module, entry.encode()))
-        if shared > 48 * 1024:
-            self.check(self.cuda.cuFuncSetAttribute(function, 8, shared))
-        block_ = ctypes.create_string_buffer(params, max(len(params), 1))
-        size = ctypes.c_size_t(len(params))
-        # CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END
-        extra = (ctypes.c_void_p * 5)(
-            1, ctypes.cast(block_, ctypes.c_void_p), 2, ctypes.cast(ctypes.byref(size), ctypes.c_void_p), 0
+        self.check(self.cuda.cuModuleGetFunction(ctypes.byref(function), module, meta["entry"].encode()))
+        if meta["shared"] > 48 * 1024:
+            self.check(self.cuda.cuFuncSetAttribute(function, 8, meta["shared"]))
+        block = ctypes.create_string_buffer(params, max(len(params), 1))
+        places = [ctypes.addressof(block) + at for at in meta["offsets"]]
+        each = (ctypes.c_void_p * max(len(places), 1))(*places)
+        self.check(
+            self.cuda.cuLaunchKernel(function, *meta["grid"], *meta["block"], meta["shared"], None, each, None)
         )
-        self.check(self.cuda.cuLaunchKernel(function, *grid, *block, shared, None, None, extra))
         self.check(self.cuda.cuCtxSynchronize())
         self.check(self.cuda.cuModuleUnload(module))
 
@@ -99,7 +119,9 @@ def run(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
     params = bytearray(case["params"].tobytes())
     for at, storage, offset in meta["pointers"]:
         params[at : at + 8] = (pointers[storage] + offset).to_bytes(8, "little")
-    gpu.launch(case["cubin"].tobytes(), meta["entry"], meta["grid"], meta["block"], meta["shared"], bytes(params))
+    for at, storage, offset, about in meta["maps"]:
+        params[at : at + 128] = gpu.tensor_map(pointers[storage] + offset, about)
+    gpu.launch(case["cubin"].tobytes(), meta, bytes(params))
     differing = changed = 0
     first = None
     digests = {"before": [], "after": []}
