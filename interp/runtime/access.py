@@ -123,6 +123,13 @@ def _locate_in_cluster(ctx: int, warp: int, site: int, lane: int, given: int, ad
 
 
 @native
+def in_shared(space: int, address: int) -> bool:
+    """Whether an access of a state space lies in shared memory, by its space or by its generic address."""
+    generic = space == SPACE_GENERIC and SHARED_WINDOW <= address < SHARED_WINDOW + _WINDOW
+    return generic or space in (SPACE_SHARED, SPACE_CLUSTER)
+
+
+@native
 def locate(ctx: int, warp: int, site: int, lane: int, space: int, address: int, size: int, writes: int) -> int:
     """Host address of a lane's access of `size` bytes, or 0 after recording a fault."""
     if address & (size - 1):

@@ -1,15 +1,16 @@
 """Atomic read-modify-write operations, lane after lane in ascending order.
 
 Source: PTX ISA 'atom', 'red'. Float addition rounds to nearest even; `atom.add.f32` on global memory flushes subnormal
-inputs and results to zero, on shared memory it keeps them, as the manual says of current hardware. The 16-bit formats
-add and compare in f32 or f64 and round once (exact: `interp.formats`).
+inputs and results to zero, on shared memory it keeps them, as the manual says of current hardware; a generic address
+decides by where it points (an H200 agrees). The 16-bit formats add and compare in f32 or f64 and round once (exact:
+`interp.formats`).
 """
 
 from __future__ import annotations
 
 from interp.formats.halves import Word, bf16_add, bf16_max, bf16_min, f16_add, f16_max, f16_min
-from interp.runtime.access import get, locate, note_write
-from interp.runtime.layout import CTX, SPACE_CLUSTER, SPACE_SHARED
+from interp.runtime.access import get, in_shared, locate, note_write
+from interp.runtime.layout import CTX
 from interp.runtime.native import symbol
 from interp.runtime.raw import (
     bits_from_f64,
@@ -138,9 +139,9 @@ def atomic_b32(
         old = load_u32(at)
         b = load_u32(operands + 256 + 4 * i)
         c = load_u32(operands + 384 + 4 * i) if code & 15 == CAS else b
-        store_u32(at, update32(code, space in (SPACE_SHARED, SPACE_CLUSTER), old, b, c))
+        store_u32(at, update32(code, in_shared(space, address), old, b, c))
         store_u32(results + 4 * i, old)
-        if get(ctx + _WATCH_HI) and space not in (SPACE_SHARED, SPACE_CLUSTER):
+        if get(ctx + _WATCH_HI) and not in_shared(space, address):
             note_write(ctx, site, address, 4)
 
 
@@ -162,7 +163,7 @@ def atomic_b64(
         c = load_u64(operands + 512 + 8 * i) if code & 15 == CAS else b
         store_u64(at, update64(code, old, b, c))
         store_u64(results + 8 * i, old)
-        if get(ctx + _WATCH_HI) and space not in (SPACE_SHARED, SPACE_CLUSTER):
+        if get(ctx + _WATCH_HI) and not in_shared(space, address):
             note_write(ctx, site, address, 8)
 
 
@@ -190,5 +191,5 @@ def atomic_b16(
             new = update16(code & 15, code >> 4, old, b)
         store_u16(at, new)
         store_u16(results + 2 * i, old)
-        if get(ctx + _WATCH_HI) and space not in (SPACE_SHARED, SPACE_CLUSTER):
+        if get(ctx + _WATCH_HI) and not in_shared(space, address):
             note_write(ctx, site, address, 2)

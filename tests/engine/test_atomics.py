@@ -106,11 +106,17 @@ def test_f32_on_global_memory_flushes_subnormals_and_on_shared_keeps_them() -> N
         ld.shared.u32 %r5, [cell];
         st.global.u32 [%rd0+4], %r5;
         red.global.add.f32 [%rd0], %f1;
+        mov.u32 %r6, cell;
+        cvt.u64.u32 %rd6, %r6;
+        cvta.shared.u64 %rd6, %rd6;
+        atom.add.f32 %f2, [%rd6], %f1;
+        ld.shared.u32 %r5, [cell];
+        st.global.u32 [%rd0+8], %r5;
         ret;
     """
-    out = np.array([3, 0], np.uint32)
+    out = np.array([3, 0, 0], np.uint32)
     assert launch(body, out, block=1).findings == ()
-    assert list(out) == [0, 4]
+    assert list(out) == [0, 4, 5]
 
 
 def test_f64_sum() -> None:
