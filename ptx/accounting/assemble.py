@@ -28,19 +28,20 @@ import msgspec
 
 from ptx import cache as disk
 from ptx import ir
+from ptx.accounting.sass import Machine
 from ptx.errors import InternalError, Unsupported
 from ptx.lower import toolchain
 
 TARGETS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120")
 _KIND = "assembled"
-_FORMAT = "assembled 1"
+_FORMAT = "assembled 2"
 _OPTIONS = ("--regAllocOptLevel=2",)
 _SECONDS = 300
 _TOO_OLD = "Unsupported .version"
 
 
 class Assembled(msgspec.Struct, frozen=True):
-    """What the tools printed. `target`: as assembled for. `sass`: function -> (bytes, [(predicate, opcode) ...])."""
+    """What the tools printed. `target`: as assembled for. `sass`: function -> (bytes, instructions in code order)."""
 
     assembler: str
     release: str
@@ -48,7 +49,7 @@ class Assembled(msgspec.Struct, frozen=True):
     log: str
     usage: str
     attributes: str
-    sass: dict[str, tuple[int, tuple[tuple[str, str], ...]]]
+    sass: dict[str, tuple[int, tuple[Machine, ...]]]
 
 
 class NotAvailable(msgspec.Struct, frozen=True):
@@ -125,7 +126,7 @@ def _run(text: str, target: str, wanted: str, options: list[str], names: tuple[s
             if done.returncode == 0:
                 log = done.stdout + done.stderr
                 return _read(code, name, program, wanted, log)
-            complaint = complaint or _complaint(done, name, program)
+            complaint = _complaint(done, name, program)
             if _TOO_OLD not in done.stderr + done.stdout:
                 break
         return NotAvailable(target, complaint)
@@ -162,7 +163,8 @@ def _call(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
 def _complaint(done: subprocess.CompletedProcess[str], name: str, program: Path) -> str:
     """The first line in which an assembler says why not, without the temporary file's name."""
     said = [line for line in (done.stderr + done.stdout).splitlines() if re.search(r"\b(error|fatal)\b", line)]
-    line = re.sub(r"\S*kernel\.ptx, (line \d+)", r"PTX \1", said[0]) if said else f"exit code {done.returncode}"
+    line = said[0] if said else f"exit code {done.returncode}"
+    line = re.sub(r"^ptxas\S* (?:\S*kernel\.ptx, (line \d+)\s*;)?", lambda m: f"PTX {m[1]}: " if m[1] else "", line)
     return f"{name} ({toolchain.release(program)}) refuses it: {' '.join(line.split())}"
 
 
@@ -180,13 +182,16 @@ def _attributes(dump: str) -> str:
     return "\n".join(kept)
 
 
-def _sass(listing: str) -> dict[str, tuple[int, tuple[tuple[str, str], ...]]]:
+def _sass(listing: str) -> dict[str, tuple[int, tuple[Machine, ...]]]:
     try:
         _, functions = msgspec.json.decode(listing)
         return {
             f["function-name"]: (
                 int(f["length"]),
-                tuple((str(i.get("predicate", "")), str(i["opcode"])) for i in f["sass-instructions"]),
+                tuple(
+                    (str(i.get("predicate", "")), str(i["opcode"]), str(i.get("operands", "")))
+                    for i in f["sass-instructions"]
+                ),
             )
             for f in functions
         }

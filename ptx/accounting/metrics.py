@@ -12,9 +12,11 @@ Source of Nsight's names: NVIDIA, 'Nsight Compute Documentation', Metrics Refere
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 
 from ptx.accounting.sass import CLASSES
+from ptx.errors import InvalidInput
 from ptx.isa import Cost
 
 WIDTHS = ("pred", "b16", "b32", "b64", "b128")
@@ -83,6 +85,19 @@ METRICS: tuple[Metric, ...] = (
 )  # fmt: skip
 
 BY_NAME = {m.name: m for m in METRICS}
+
+
+def check_metrics(limits: dict[str, float]) -> None:
+    """For limits in percent by metric: raises InvalidInput where there is no such metric, or the number is negative."""
+    for name, percent in limits.items():
+        if name not in BY_NAME:
+            near = difflib.get_close_matches(name, BY_NAME, 3, 0.4)
+            raise InvalidInput(
+                f"unknown metric '{name}'",
+                help=f"did you mean {' or '.join(near)}?" if near else "docs/metrics.md lists them all",
+            )
+        if not percent >= 0:
+            raise InvalidInput(f"limit {name}={percent}: a percentage of at least 0 is expected")
 
 
 def markdown() -> str:

@@ -14,6 +14,7 @@ ours: by what an instruction is for, not by the pipe that issues it, which diffe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -83,6 +84,9 @@ CLASS_OF = {opcode: name for name, opcodes in _OPCODES.items() for opcode in opc
 
 _NEVER = ("@!PT", "@!UPT")
 
+Machine = tuple[str, str, str]
+"""One machine instruction as nvdisasm writes it: predicate ('' for none), opcode with modifiers, operands."""
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -93,24 +97,32 @@ class Count:
     unclassified: dict[str, int]
 
 
-def count(instructions: Iterable[tuple[str, str]]) -> Count:
-    """Count (predicate, opcode) pairs in code order; predicates as nvdisasm writes them, '' for none."""
-    kept = [(guard, opcode) for guard, opcode in instructions if not (opcode == "NOP" and guard in _NEVER)]
-    while kept and kept[-1][1] == "NOP":
+def count(instructions: Iterable[Machine]) -> Count:
+    """Count instructions given in code order."""
+    kept = [(opcode, operands) for guard, opcode, operands in instructions if opcode != "NOP" or guard not in _NEVER]
+    while kept and kept[-1][0] == "NOP":
         kept.pop()
     classes = dict.fromkeys(CLASSES, 0)
     unclassified: dict[str, int] = {}
-    for _, opcode in kept:
-        found = class_of(opcode)
+    for opcode, operands in kept:
+        found = class_of(opcode, operands)
         classes[found] += 1
         if found == "unclassified":
             unclassified[opcode] = unclassified.get(opcode, 0) + 1
     return Count(classes, len(kept), unclassified)
 
 
-def class_of(opcode: str) -> str:
-    """The class of an opcode with its modifiers: `LDG.E.128` is load_global, `IMAD.MOV.U32` a move."""
+_ZEROES = re.compile(r"\w+,\s*-?RZ,\s*-?RZ,")
+
+
+def class_of(opcode: str, operands: str = "") -> str:
+    """The class of an opcode with its modifiers: `LDG.E.128` is load_global.
+
+    Two instructions are moves in disguise, which ptxas uses when another pipe is busy: `IMAD.MOV`, and a half-precision
+    multiply-add of zeroes, whose sum is a constant (`HFMA2 R0, -RZ, RZ, 0, 1`)."""
     first, _, rest = opcode.partition(".")
     if first in ("IMAD", "UIMAD") and rest.startswith("MOV"):
-        return "move"  # ptxas copies registers on the multiplier when the other pipe is busy
+        return "move"
+    if first == "HFMA2" and _ZEROES.match(operands):
+        return "move"
     return CLASS_OF.get(first, "unclassified")

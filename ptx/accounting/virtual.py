@@ -84,10 +84,7 @@ def _most_live(kernel: ir.Kernel, isa: Isa) -> tuple[int, int, ir.Inst | None]:
     """(most 32-bit units, most predicates, the first instruction with the most units)."""
 
     def effects(inst: ir.Inst) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        try:
-            return isa.reads_writes(inst)
-        except (Unsupported, InvalidInput):
-            return _guessed(inst)
+        return reads_writes(inst, isa)
 
     units = {name: _UNITS[_width(type)] for name, type in kernel.registers.items()}
     predicates = {name for name, type in kernel.registers.items() if type == "pred" and name != FLAG.name}
@@ -110,7 +107,13 @@ def _most_live(kernel: ir.Kernel, isa: Isa) -> tuple[int, int, ir.Inst | None]:
     return most, most_predicates, peak
 
 
-def _guessed(inst: ir.Inst) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def reads_writes(inst: ir.Inst, isa: Isa) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the registers that an instruction reads and writes, its guard not included; by the rule of this module
+    where the table does not know it."""
+    try:
+        return isa.reads_writes(inst)
+    except (Unsupported, InvalidInput):
+        pass
     reads: list[str] = []
     writes: list[str] = []
     for place, operand in enumerate(inst.operands):
