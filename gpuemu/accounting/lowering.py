@@ -3,6 +3,8 @@
 Two sides of a comparison may import neighbours of the same name (the file of a revision and the file as it is), and a
 process imports a module name once: the second side would silently get the first side's neighbour. So each side is
 lowered in a fresh process. It gets a `Request` as JSON on standard input and answers with a `Reply` on standard output.
+It finds this package where this process found it, then the side's own root, and never looks into the current folder,
+where the neighbours of the other side may lie.
 
 Only lowering happens: arguments give shapes, types and alignment, nothing is executed.
 """
@@ -10,6 +12,7 @@ Only lowering happens: arguments give shapes, types and alignment, nothing is ex
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -56,10 +59,13 @@ class Reply(msgspec.Struct, frozen=True):
 
 def lower_elsewhere(request: Request) -> Reply:
     """Answer a request in a new process. Raises the error that stood in the way of all targets."""
+    home = str(Path(__file__).resolve().parents[2])
+    search = [home, request.root, *filter(None, [os.environ.get("PYTHONPATH")])]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "gpuemu.accounting.lowering"], input=msgspec.json.encode(request),
+            [sys.executable, "-P", "-m", "gpuemu.accounting.lowering"], input=msgspec.json.encode(request),
             capture_output=True, timeout=_SECONDS, check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise Unsupported(f"lowering {request.kernel} took more than {_SECONDS} s") from None
