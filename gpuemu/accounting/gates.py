@@ -75,15 +75,18 @@ def check(gates: Gates, comparison: Comparison) -> Verdict:
     for one in comparison.measured:
         rows = {r.metric.name: r for r in one.rows}
         if gates.max_regs is not None:
-            used = rows[REGISTERS].new
+            used = rows[REGISTERS].new if REGISTERS in rows else None
             if used is None:
                 unchecked.append(f"{one.target}: registers are not known")
             elif used > gates.max_regs:
                 message = f"{used} registers a thread on {one.target}, at most {gates.max_regs} are allowed"
                 broken.append(Broken("too-many-registers", one.target, REGISTERS, message))
         if gates.max_spills is not None:
-            spilled = sum(rows[name].new or 0 for name in SPILLS)
-            if spilled > gates.max_spills:
+            parts = [rows[name].new if name in rows else None for name in SPILLS]
+            spilled = sum(n for n in parts if n is not None)
+            if None in parts:
+                unchecked.append(f"{one.target}: spills are not known")
+            elif spilled > gates.max_spills:
                 message = f"{spilled} bytes of spills on {one.target}, at most {gates.max_spills} are allowed"
                 broken.append(Broken("too-many-spills", one.target, SPILLS[0], message))
         for name, percent in gates.max_increase.items():

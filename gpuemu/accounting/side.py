@@ -101,13 +101,9 @@ def _prepare(
 ) -> Prepared:  # fmt: skip
     shown = portable_path(str(file.resolve()), root)
     if spec.kind == "ptx":
-        if options.words:
-            raise InvalidInput(f"{spec.file} is PTX and takes no arguments: '{options.words[0]}'")
         text = _text(file, spec.file)
         lowering = Lowering(text, spec.name or "", options.block or 0, options.shared, options.fmad)
         return Prepared(dict.fromkeys(targets, lowering), shown, None)
-    if options.block is not None or options.shared:
-        raise InvalidInput("--block and --shared are for PTX files", help="a Triton kernel takes --num-warps")
     assert spec.name is not None
     if not file.is_file():
         raise InvalidInput(f"no such file: {spec.file}")

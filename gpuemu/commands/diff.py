@@ -83,9 +83,17 @@ def diff(
     for place in (output, save):
         if place is not None:
             check_writable(Path(place))
+    specs = [parse_side(name) for name in names]
+    sides_ = ("old", "new") if len(names) == 2 else ("new",)
+    kinds = {spec.kind for spec in specs}
+    if words and "py" not in kinds:
+        raise InvalidInput(f"no side is a Triton kernel, so nothing takes the argument '{words[0]}'")
+    if len(names) == 1 and (stray := [w for w in words if w.startswith("old.")]):
+        raise InvalidInput(f"'{stray[0]}' is for the old side, and there is one side only")
+    if (block is not None or shared or no_fmad) and "ptx" not in kinds:
+        raise InvalidInput("--block, --shared and --no-fmad are for PTX files", help="a kernel takes --num-warps")
     measured = []
-    for name, side in zip(names, ("old", "new") if len(names) == 2 else ("new",), strict=True):
-        spec = parse_side(name)
+    for spec, side in zip(specs, sides_, strict=True):
         own = words_of(words, side) if spec.kind == "py" else ()
         ptx = spec.kind == "ptx"
         options = Options(own, num_warps, num_stages, block if ptx else None, shared if ptx else 0, not no_fmad)
@@ -93,7 +101,8 @@ def diff(
     old, new = (measured[0], measured[1]) if len(measured) == 2 else (None, measured[0])
     comparison = compare(old, new)
     verdict = check(gates, comparison)
-    code = exit_code(comparison, verdict, bool(asked))
+    complete = is_complete(comparison, verdict, bool(asked))
+    code = 1 if verdict.broken else 0 if complete else 3
     changes = code_changes(old, new) if old is not None else ()
     if save is not None:
         write_baseline(Path(save), new)
@@ -104,7 +113,7 @@ def diff(
     elif form == "sarif":
         from gpuemu.reports.diff_machine import diff_sarif
 
-        report = diff_sarif(comparison, verdict)
+        report = diff_sarif(comparison, verdict, complete)
     elif form == "markdown":
         from gpuemu.reports.diff_markdown import diff_markdown
 
@@ -134,17 +143,15 @@ def _split(items: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return names, words
 
 
-def exit_code(comparison: Comparison, verdict: Verdict, asked: bool) -> int:
-    """1 for a broken limit, else 3 for what was not measured although it was asked for, else 0.
+def is_complete(comparison: Comparison, verdict: Verdict, asked: bool) -> bool:
+    """Whether everything was measured that was asked for.
 
     Without --target, targets that neither side can be made for are left out: an sm_90 kernel has no sm_80 numbers. One
     that only one side can be made for is never left out."""
     from ptx.accounting.account import Absent
 
-    if verdict.broken:
-        return 1
     if verdict.unchecked or not comparison.measured:
-        return 3
+        return False
     old, new = comparison.old, comparison.new
     for one in comparison.targets:
         if one.reason is None:
@@ -152,8 +159,8 @@ def exit_code(comparison: Comparison, verdict: Verdict, asked: bool) -> int:
         on_new = isinstance(new.accounts[one.target], Absent)
         on_old = old is None or one.target not in old.accounts or isinstance(old.accounts[one.target], Absent)
         if asked or not (on_new and on_old):
-            return 3
-    return 0
+            return False
+    return True
 
 
 def _say(gates: Gates, verdict: Verdict, comparison: Comparison) -> None:

@@ -120,8 +120,8 @@ def _side(side: Measured) -> dict[str, Any]:
     }
 
 
-def diff_sarif(comparison: Comparison, verdict: Verdict) -> bytes:
-    """Broken limits as SARIF 2.1.0, UTF-8 with a final newline."""
+def diff_sarif(comparison: Comparison, verdict: Verdict, complete: bool) -> bytes:
+    """Broken limits as SARIF 2.1.0, UTF-8 with a final newline. `complete`: all that was asked for was measured."""
     import sarif_om as om
 
     rules = [RULES[r] for r in dict.fromkeys(b.rule for b in verdict.broken)]
@@ -147,10 +147,9 @@ def diff_sarif(comparison: Comparison, verdict: Verdict) -> bytes:
         tool=om.Tool(driver=driver),
         invocations=[
             om.Invocation(
-                execution_successful=not verdict.unchecked,
+                execution_successful=complete,
                 tool_execution_notifications=[
-                    om.Notification(level="error" if verdict.unchecked else "note", message=om.Message(text=t))
-                    for t in texts
+                    om.Notification(level="note" if complete else "error", message=om.Message(text=t)) for t in texts
                 ],
             )
         ],

@@ -66,7 +66,7 @@ def diff_text(
             _print_code(console, change, every)
     console.print()
     console.print("\n".join(verdict_lines(gates, verdict, comparison)))
-    return stream.getvalue()
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
 def _table(one: OnTarget, comparison: Comparison, every: bool) -> Table:
@@ -119,7 +119,7 @@ def summary_lines(comparison: Comparison) -> list[str]:
     """Which differences are the same on all targets, and which are not."""
     names = [t.target for t in comparison.measured]
     if not names:
-        return ["nothing was measured on both sides"]
+        return ["no target was measured on both sides"]
     found = comparison.differences()
     if not found:
         return [f"no metric changed on {', '.join(names)}"]
@@ -164,7 +164,6 @@ def verdict_lines(gates: Gates, verdict: Verdict, comparison: Comparison) -> lis
     out += [f"UNCHECKED {reason}" for reason in verdict.unchecked]
     if not out:
         count = len(comparison.measured)
-        out.append(
-            f"all limits kept on {count} targets" if gates.any else f"measured on {count} targets; no limits set"
-        )
+        where = f"{count} target{'' if count == 1 else 's'}"
+        out.append(f"all limits kept on {where}" if gates.any else f"measured on {where}; no limits set")
     return out

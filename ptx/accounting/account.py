@@ -98,6 +98,7 @@ def account(
         **virtual.metrics,
         **physical(assembled, entry.name),
         "launch__shared_mem_per_block_dynamic": shared,
+        "launch__shared_mem_per_block_driver": limits.reserved,
         "sass__code_bytes": code_bytes,
         "sass__inst": count.total,
         **{f"sass__inst_{name}": n for name, n in count.classes.items()},

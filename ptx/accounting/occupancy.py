@@ -9,7 +9,9 @@ Four limits, each in CTAs, of which the least counts: registers, shared memory, 
     blocks      the most CTAs that a multiprocessor tracks
 
 This is the *theoretical* occupancy, with the largest shared-memory carve-out, as the driver chooses when the kernel
-needs it. Clusters, and registers that move between warps (`setmaxnreg`), do not change it: what counts is the launch.
+needs it. Registers that move between warps (`setmaxnreg`) do not change it: what counts is the launch. Not looked at:
+clusters, whose CTAs must fit together, and tensor memory (sm_100, sm_103), of which a kernel may take so much that
+fewer CTAs fit; what is said for such kernels is an upper bound.
 
 Source of the rules: CUDA toolkit, `cuda_occupancy.h` (`cudaOccMaxActiveBlocksPerMultiprocessor`); of the numbers:
 `ptx/device.py`.

@@ -2,12 +2,13 @@
 
 Two witnesses speak about the same object, and each number is taken from the one that always has it:
 
-    ptxas -v                 registers, spill stores and loads, stack, barriers
-    cuobjdump -res-usage     shared memory and constant banks (ptxas from release 13 on leaves them out of its log)
+    ptxas -v                 registers, spill stores and loads, stack, barriers, static shared memory
+    cuobjdump -res-usage     constant banks (ptxas leaves them out of its log from sm_90 on)
     .nv.info attributes      the largest CTA that the code allows (EIATTR_REQNTID, EIATTR_MAX_THREADS)
 
-Registers and stack are in both of the first two; a test compares them. `SHARED` counts the bytes that the system takes
-at the start of a CTA's shared memory on some chips; they are reported apart, since they are not the kernel's.
+Registers and stack are in both of the first two; a test compares them. `SHARED` of the second counts, from sm_90 on,
+the bytes that the system takes at the start of a CTA's shared memory; they are not the kernel's, so static shared
+memory is the log's, and the system's share is the device's (`ptx/device.py`), on every chip that has one.
 """
 
 from __future__ import annotations
@@ -101,7 +102,6 @@ def physical(assembled: Assembled, kernel: str) -> dict[str, int]:
         "ptxas__barriers": log.barriers,
         **({"ptxas__max_threads": threads} if threads is not None else {}),
         "launch__shared_mem_per_block_static": log.shared,
-        "launch__shared_mem_per_block_driver": usage.shared - log.shared,
     }
 
 

@@ -176,7 +176,7 @@ def test_two_ptx_files(tools: None, folder: Path, capsysbinary: pytest.CaptureFi
 def test_the_same_file_has_no_difference(tools: None, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     assert gpuemu("diff", "old.ptx", "old.ptx", "--target", "sm_80", "--max-increase", "sass__inst=0") == 0
     out = capsysbinary.readouterr().out.decode()
-    assert "no metric changed on sm_80" in out and "all limits kept on 1 targets" in out
+    assert "no metric changed on sm_80" in out and "all limits kept on 1 target\n" in out
 
 
 CODES = [
@@ -195,6 +195,10 @@ CODES = [
     (["old.ptx::other", "new.ptx", "--target", "sm_80"], 2),
     (["old.ptx", "new.ptx", "--output", "nowhere/x.json"], 2),
     (["HEAD:old.ptx", "new.ptx"], 2),  # not a repository
+    (["old.ptx", "new.ptx", "--", "n=1"], 2),  # PTX takes no arguments
+    (["k.py::f", "--block", "64"], 2),  # and a kernel no block
+    (["k.py::f", "--target", "sm_80", "--", "old.n=1"], 2),
+    (["k.py::f", "--target", "sm_80"], 2),  # no such file
 ]
 
 
@@ -253,6 +257,11 @@ def test_reports(tools: None, folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert result["ruleId"] == "gpuemu/too-many-registers"
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"] == "new.ptx" and place["region"]["startLine"] == 4
+    assert run["invocations"][0]["executionSuccessful"] is True
+    assert gpuemu(*given, "--target", "sm_75", "--format", "sarif", "--output", "d.sarif") == 1
+    (run,) = json.loads((folder / "d.sarif").read_bytes())["runs"]
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is False and len(invocation["toolExecutionNotifications"]) == 1
     assert gpuemu(*given, "--format", "markdown", "--output", "d.md") == 1
     comment = (folder / "d.md").read_text()
     assert "### Registers and instructions: `old.ptx` → `new.ptx`" in comment and "- FAILED" in comment
