@@ -13,6 +13,12 @@
     replays = ".gpuemu/replays"
     expect = "expected.toml"
 
+    [tool.gpuemu.diff]             # `gpuemu diff`
+    targets = ["sm_80", "sm_90"]   # what is measured for
+    max_regs = 128
+    max_spills = 0                 # bytes
+    max_increase = { sass__inst = 5.0 }   # metric of docs/metrics.md = percent
+
 The command line wins over it. A file that does not parse, an unknown key and a value of the wrong type are errors
 (exit 2) that name the key; nothing falls back to a default in silence. Paths in it are relative to its folder.
 """
@@ -25,7 +31,17 @@ from typing import Any
 
 import msgspec
 
+from ptx.accounting.metrics import check_metrics
 from ptx.errors import InvalidInput
+
+
+class DiffConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The table `diff`: limits, and what is measured for."""
+
+    targets: tuple[str, ...] | None = None
+    max_regs: int | None = None
+    max_spills: int | None = None
+    max_increase: dict[str, float] = {}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,6 +58,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     timeout: float | None = None
     replays: str | None = None
     expect: str | None = None
+    diff: DiffConfig = DiffConfig()
 
 
 def load_config(folder: Path, root: Path) -> Config:
@@ -87,6 +104,16 @@ def _convert(table: dict[str, Any], file: Path) -> Config:
         raise InvalidInput(f"{file}: key 'parallel' must be at least 1")
     if config.timeout is not None and config.timeout <= 0:
         raise InvalidInput(f"{file}: key 'timeout' must be positive")
+    for key in ("max_regs", "max_spills"):
+        limit = getattr(config.diff, key)
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"{file}: key 'diff.{key}' must be at least 0")
+    try:
+        check_metrics(config.diff.max_increase)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{file}: key 'diff.max_increase': {error.diagnostic.what}", help=error.diagnostic.help
+        ) from error
     return config
 
 

@@ -198,15 +198,17 @@ def check_space() -> Check:
 
 def check_ptxas() -> Check:
     """NVIDIA's assembler; only reports about registers and machine code need one."""
-    from importlib.util import find_spec
+    from ptx.lower import toolchain
 
-    spec = find_spec("triton")
-    inside = Path(spec.origin).parent / "backends" / "nvidia" / "bin" if spec and spec.origin else None
-    found = [str(p) for p in (inside / "ptxas", inside / "ptxas-blackwell") if p.exists()] if inside else []
-    if other := shutil.which("ptxas"):
-        found.append(other)
-    if not found:
-        return Check("ptxas", "limited", "not found: nothing that executes kernels needs it", "Triton's wheel has one")
+    found, missing = [], ""
+    for name in toolchain.TOOLS:
+        try:
+            place = toolchain.tool(name)
+            found.append(f"{place} ({toolchain.release(place)})")
+        except GpuemuError as error:
+            missing = missing or error.diagnostic.what
+    if missing:
+        return Check("ptxas", "limited", f"{missing}: nothing that executes kernels needs it", "Triton's wheel has one")
     return Check("ptxas", "ok", ", ".join(found))
 
 

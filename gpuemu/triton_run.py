@@ -89,11 +89,7 @@ def run(
     """
     asked = {"num_warps": num_warps, "num_stages": num_stages, "num_ctas": num_ctas}
     keywords = {**{k: v for k, v in asked.items() if v != _DEFAULTS[k]}, **constexprs}
-    function, keywords, notes = wrappers.unwrap(kernel, args, keywords)
-    for name, value in asked.items():
-        keywords.setdefault(name, value)
-    keywords["enable_fp_fusion"] = toolchain.fp_fusion(enable_fp_fusion)
-    bound = bind_arrays(function, args, keywords, target)
+    bound, notes = bind_call(kernel, args, keywords, asked, enable_fp_fusion, target)
     loaded = _load(bound, device, fmad)
     grid3 = _grid(grid, bound)
     if 0 in grid3:  # Triton's launcher does nothing, and so does this; the result says so
@@ -115,6 +111,24 @@ def run(
         cluster=(across, 1, 1) if across > 1 else None,
     )
     return _described(result, loaded.lowered, notes)
+
+
+def bind_call(
+    kernel: Any,
+    args: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    options: Mapping[str, Any],
+    enable_fp_fusion: bool | None,
+    target: str | int,
+) -> tuple[Binding, tuple[str, ...]]:
+    """What a call of a kernel, wrapped or not, is compiled for, and what its wrappers decided.
+
+    `options`: Triton's, where neither `keywords` nor a wrapper say otherwise."""
+    function, extended, notes = wrappers.unwrap(kernel, args, keywords)
+    for name, value in options.items():
+        extended.setdefault(name, value)
+    extended["enable_fp_fusion"] = toolchain.fp_fusion(enable_fp_fusion)
+    return bind_arrays(function, args, extended, target), notes
 
 
 def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], target: str | int) -> Binding:

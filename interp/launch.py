@@ -22,8 +22,6 @@ import numpy as np
 from interp import record
 from interp.arguments import check_count, parameter_block
 from interp.cluster import FIRST_ARCH, check_cluster, cluster_shape, in_clusters
-from interp.device import Device
-from interp.device import device as find_device
 from interp.engine.compiled import Compiled, compile_kernel
 from interp.engine.fpenv import ieee
 from interp.engine.plan import make_plan
@@ -43,6 +41,8 @@ from interp.tensor_map import memory_of
 from interp.variables import Places, place_globals, place_kernel
 from ptx import ir
 from ptx.decode import decode
+from ptx.device import Device
+from ptx.device import device as find_device
 from ptx.errors import InternalError, InvalidInput, LaunchFailure, Unsupported
 from ptx.isa import place
 from ptx.types import Kind, kind

@@ -66,6 +66,13 @@ def test_the_corrected_kernel_passes(newcomer: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_diff_command_compares_two_block_sizes(newcomer: Path) -> None:
+    (command,) = re.findall(r"^ *(gpuemu diff mykernel.py.*)$", README, re.MULTILINE)
+    done = run(command, newcomer)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "launch__registers_per_thread" in done.stdout and "measured on 2 targets; no limits set" in done.stdout
+
+
 def test_the_support_table_is_that_of_the_records() -> None:
     assert support_table(ISA.ops) in README, "run: gpuemu isa --markdown"
 

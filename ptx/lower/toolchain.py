@@ -5,6 +5,12 @@ line, and on environment variables that both its Python and its C++ half read. W
 the cache key; what replaces the compiler's output by something else is refused, because then the PTX that is judged
 would not be what the kernel means.
 
+The wheel also carries NVIDIA's assembler and disassemblers, which `ptx/accounting` runs on any PTX: `tool(name)` finds
+them without importing Triton, where Triton itself would (`TRITON_PTXAS_PATH` and the like, then the wheel), and last on
+`PATH`, for machines that have a CUDA toolkit and no Triton. In 3.9 `ptxas` is release 12.9 (PTX up to 8.8, sm_50 to
+sm_121) and `ptxas-blackwell` 13.4 (PTX up to 9.4, sm_75 to sm_121); Triton uses the first below sm_90, the second from
+there on, and so does `assemblers(arch)`, which names the other one as the second choice.
+
 Source: triton 3.9.0, `knobs.py`, `compiler/compiler.py`, `backends/nvidia/compiler.py`, and the names that
 `libtriton.so` passes to getenv.
 """
@@ -13,9 +19,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ptx.errors import InvalidInput, Unsupported
@@ -161,3 +171,49 @@ def fingerprint(arch: int) -> str:
             repr(sorted(invalidating.items())),
         ]
     )
+
+
+# ------------------------------------------------------------------------------------------------ NVIDIA's binaries
+TOOLS = ("ptxas", "ptxas-blackwell", "cuobjdump", "nvdisasm")
+_NEWER_FROM = 90
+
+
+def assemblers(arch: int) -> tuple[str, str]:
+    """Names of the assemblers for compute capability `arch`: the one that Triton takes, then the other."""
+    return ("ptxas", "ptxas-blackwell") if arch < _NEWER_FROM else ("ptxas-blackwell", "ptxas")
+
+
+def tool(name: str) -> Path:
+    """Where one of `TOOLS` is. Raises `Unsupported` when it is nowhere."""
+    variable = f"TRITON_{name.upper().replace('-', '_')}_PATH"
+    if chosen := os.environ.get(variable):
+        if not os.access(chosen, os.X_OK):
+            raise InvalidInput(f"{variable}={chosen} is not a program that can be run", help=f"unset {variable}")
+        return Path(chosen)
+    spec = find_spec("triton")
+    if spec is not None and spec.origin is not None:
+        bundled = Path(spec.origin).parent / "backends" / "nvidia" / "bin" / name
+        if os.access(bundled, os.X_OK):
+            return bundled
+    if found := shutil.which(name):
+        return Path(found)
+    raise Unsupported(
+        f"NVIDIA's {name} was not found",
+        notes=(f"looked at ${variable}, in Triton's wheel and on PATH",),
+        help="pip install 'triton>=3.9,<3.10' (Linux), or install the CUDA toolkit; nothing that executes needs it",
+    )
+
+
+def release(program: Path) -> str:
+    """What a tool says it is: 'release 12.9, V12.9.86'. Raises `Unsupported` when it does not run."""
+    return _release(program, program.stat().st_mtime_ns)
+
+
+@cache
+def _release(program: Path, _: int) -> str:
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as e:
+        raise Unsupported(f"{program} does not run: {e}", help="reinstall Triton, or the CUDA toolkit") from e
+    match = re.search(r"release [\d.]+, V[\d.]+", said)
+    return match[0] if match else said.strip().splitlines()[-1]

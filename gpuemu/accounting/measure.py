@@ -1,0 +1,110 @@
+"""A side, measured: accounts by target with the PTX they are about, and the file that keeps them as a baseline.
+
+A baseline is JSON: the accounts, the texts (each once, since a PTX file is the same for all targets), and what measured
+them. It holds no absolute path and no time, so the same side gives the same bytes. `format` rises when a field changes
+its meaning; another format is refused, never guessed at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from gpuemu.accounting.side import Options, Spec, prepare
+from gpuemu.files import write_atomically
+from interp.ops import ISA
+from ptx.accounting.account import Absent, Account, account, entry_of
+from ptx.decode import decode
+from ptx.errors import InvalidInput
+
+FORMAT = 1
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """One side. `accounts`, `texts` by target (no text where lowering failed); `file`, `line`: of the kernel."""
+
+    name: str
+    kernel: str
+    file: str
+    line: int | None
+    accounts: dict[str, Account | Absent]
+    texts: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+class _Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file. `ptx`: digest -> text; `of`: target -> digest."""
+
+    format: int
+    name: str
+    kernel: str
+    file: str
+    line: int | None
+    accounts: dict[str, Account | Absent]
+    ptx: dict[str, str]
+    of: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def measure(spec: Spec, targets: Sequence[str], options: Options, root: Path) -> Measured:
+    """Measure a side on targets. A target without numbers is Absent with the reason.
+
+    Raises InvalidInput for a side that is wrong whatever the target, Unsupported without the tools."""
+    if spec.kind == "json":
+        return read_baseline(Path(spec.file), targets)
+    prepared = prepare(spec, targets, options, root)
+    accounts: dict[str, Account | Absent] = {}
+    texts: dict[str, str] = {}
+    kernel = spec.name or ""
+    line = prepared.line
+    for target in targets:
+        lowering = prepared.lowerings[target]
+        if lowering.reason is not None:
+            accounts[target] = Absent(kernel, target, lowering.reason)
+            continue
+        texts[target] = lowering.ptx
+        entry = entry_of(decode(lowering.ptx), lowering.entry or None)
+        kernel = entry.name
+        if line is None and entry.loc is not None:
+            line = entry.loc.ptx_line
+        accounts[target] = account(
+            lowering.ptx, target, ISA, kernel=entry.name, threads=lowering.threads or None, shared=lowering.shared,
+            fmad=lowering.fmad,
+        )  # fmt: skip
+    return Measured(spec.text, kernel, prepared.file, line, accounts, texts, prepared.notes)
+
+
+def write_baseline(file: Path, side: Measured) -> None:
+    """Keep a side. Raises InvalidInput when the place cannot be written."""
+    digests = {target: hashlib.sha256(text.encode()).hexdigest()[:16] for target, text in side.texts.items()}
+    kept = _Baseline(
+        FORMAT, side.name, side.kernel, side.file, side.line, side.accounts,
+        {digests[target]: text for target, text in side.texts.items()}, digests, side.notes,
+    )  # fmt: skip
+    write_atomically(file, msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+
+
+def read_baseline(file: Path, targets: Sequence[str] = ()) -> Measured:
+    """The side that a file keeps, for some targets (default: its own). Raises InvalidInput."""
+    try:
+        data = file.read_bytes()
+        form = msgspec.json.decode(data).get("format")
+        if form != FORMAT:
+            raise InvalidInput(f"{file} is a baseline of format {form}, not {FORMAT}", help="make it anew with --save")
+        kept = msgspec.json.decode(data, type=_Baseline)
+        texts = {target: kept.ptx[digest] for target, digest in kept.of.items()}
+    except OSError as error:
+        raise InvalidInput(f"cannot read {file}: {error.strerror}") from error
+    except (msgspec.MsgspecError, AttributeError, KeyError) as error:
+        raise InvalidInput(
+            f"{file} is not a baseline: {error}", help="gpuemu diff SIDE --save FILE makes one"
+        ) from error
+    accounts = {t: kept.accounts.get(t) or _not_in(kept, t) for t in (targets or kept.accounts)}
+    return Measured(kept.name, kept.kernel, kept.file, kept.line, accounts, texts, kept.notes)
+
+
+def _not_in(kept: _Baseline, target: str) -> Absent:
+    return Absent(kept.kernel, target, f"the baseline has {', '.join(kept.accounts)} only")
