@@ -10,5 +10,6 @@ Four sources, each in a file of its own and none of them estimated where a tool 
     sass.py        classes of machine instructions, a table
     occupancy.py   CTAs and warps on a multiprocessor, from ptx/device.py's limits
 
-`alignment.py` compares two PTX texts instruction by instruction. `metrics.py` is the table of names: every number that leaves this package is in it.
+`alignment.py` compares two PTX texts instruction by instruction. `metrics.py` is the table of names: every number that
+leaves this package is in it.
 """
