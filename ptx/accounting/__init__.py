@@ -8,7 +8,8 @@ Four sources, each in a file of its own and none of them estimated where a tool 
     assemble.py    runs ptxas, cuobjdump and nvdisasm once a (text, target) and keeps what they printed
     resources.py   reads the registers, spills, stack, shared, constants, barriers that those tools print
     sass.py        classes of machine instructions, a table
-    occupancy.py   CTAs and warps a multiprocessor, from ptx/device.py's limits
+    occupancy.py   CTAs and warps on a multiprocessor, from ptx/device.py's limits
 
-`metrics.py` is the table of names: every number that leaves this package is in it.
+`alignment.py` compares two PTX texts instruction by instruction. `metrics.py` is the table of names: every number that
+leaves this package is in it.
 """

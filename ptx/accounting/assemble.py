@@ -10,7 +10,7 @@ matmul of the tests takes 116 registers on sm_80 by release 12.9 and 102 by 13.4
 a comparison across two of them says so.
 
 Options are Triton 3.9's (`backends/nvidia/compiler.py`, `make_cubin`): `--regAllocOptLevel=2`, and `--fmad=false` when
-asked for. Line information does not change the code and is left out.
+asked for. Line information is left out: with and without it four kernels gave the same code on three targets.
 
 A target with a suffix: code for `sm_90a` runs on that chip alone, and a text that says `.target sm_90a` is assembled
 for `sm_90a` when `sm_90` is asked for; the account says what was done.
