@@ -14,6 +14,7 @@ F64 = NDArray[np.float64]
 U32 = 2.0**-24
 TINY32 = 2.0**-126
 LEAST32 = 2.0**-149
+LARGEST32 = (2 - 2.0**-23) * 2.0**127
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,12 @@ class Model:
 def statement_of(bound: Callable[..., object], dtype: str) -> str:
     """The words that a verdict shows for an error model, also for an author's own function."""
     return bound.statement(dtype) if isinstance(bound, Model) else f"author's model '{getattr(bound, '__name__', '?')}'"
+
+
+def where_finite(bound: F64, size: F64) -> F64:
+    """`bound` where a sum of terms whose magnitudes add up to `size` stays finite in binary32 in any order; elsewhere
+    infinite, since a partial sum may overflow although the result does not: nothing to judge."""
+    return np.where(size * (1 + 2.0**-20) < LARGEST32, bound, np.inf)
 
 
 def half_ulp(values: F64, dtype: str) -> F64:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuemu.bounds.model import F64, LEAST32, TINY32, U32, Bound, Exact, Model
+from gpuemu.bounds.model import F64, LEAST32, TINY32, U32, Bound, Exact, Model, where_finite
 from gpuemu.gate.dtypes import FORMATS
 
 TENSOR_CORES: dict[int, tuple[int, int]] = {70: (8, 23), 75: (16, 24), 80: (16, 24), 90: (32, 25)}
@@ -87,7 +87,7 @@ def dot_bound(x: F64, y: F64, dtype: str, device: str, mode: str | None = None) 
             bound = bound + (2.0**-9 + 2.0**-20) * size + flushed
             whole = 11
     integral = _integral(x, whole) and _integral(y, whole)
-    return np.where(size <= 2.0 ** (kept - 1), 0.0, bound) if integral else bound
+    return where_finite(np.where(size <= 2.0 ** (kept - 1), 0.0, bound) if integral else bound, size)
 
 
 def _integral(values: F64, precision: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuemu.bounds.model import F64, LEAST32, U32, Bound, Exact, Model
+from gpuemu.bounds.model import F64, LEAST32, U32, Bound, Exact, Model, where_finite
 
 
 def tree_depth(n: int) -> int:
@@ -29,9 +29,9 @@ def total(terms: Callable[..., F64], *, depth: int | Callable[[int], int], axis:
 
     def evaluate(exact: Exact) -> Bound:
         values = np.abs(terms(**exact.inputs))
+        size = values.sum(axis=axis)
         n = values.shape[axis]
         steps = (depth(n) if callable(depth) else depth) + 1
-        bound: F64 = values.sum(axis=axis) * (steps * U32 * (1 + steps * U32)) + n * LEAST32
-        return bound
+        return where_finite(size * (steps * U32 * (1 + steps * U32)) + n * LEAST32, size)
 
     return Model(evaluate, "sum in binary32")

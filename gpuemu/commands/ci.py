@@ -44,7 +44,7 @@ def ci(
     timeout: float | None,
     expect: str | None,
 ) -> int:
-    """Check every op declared in the files and folders PATHS.
+    """Check every op declared in the files and folders PATHS (default: `paths` of the configuration, else here).
 
     Exit code: 0 clean, 1 findings, 2 usage or configuration, 3 something could not be checked, 130 interrupted (the
     report then holds what was finished).

@@ -26,7 +26,7 @@ def init(kernel: str, output: str | None, force: bool) -> int:
     file, _, name = kernel.partition("::")
     if not name:
         raise InvalidInput(
-            f"'{kernel}' does not name a kernel", help="FILE.py::kernel, for example softmax.py::softmax"
+            f"'{kernel}' does not name a kernel", help="FILE.py::kernel, for example softmax.py::softmax_kernel"
         )
     source = Path(file)
     facts = read_kernel(source, name)

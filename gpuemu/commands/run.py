@@ -136,7 +136,9 @@ def load_kernel(text: str) -> Any:
 
     file, colons, name = text.partition("::")
     if not colons or not name:
-        raise InvalidInput(f"'{text}' does not name a kernel", help="FILE.py::kernel, for example softmax.py::softmax")
+        raise InvalidInput(
+            f"'{text}' does not name a kernel", help="FILE.py::kernel, for example softmax.py::softmax_kernel"
+        )
     if not Path(file).is_file():
         raise InvalidInput(f"no such file: {file}")
     try:

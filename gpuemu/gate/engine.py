@@ -16,6 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gpuemu.gate.cases import Case
+from gpuemu.gate.declare import Op
 from gpuemu.replay.launches import memory_of
 from ptx.errors import InvalidInput
 
@@ -41,6 +42,11 @@ class Run:
                     f"op '{self.case.op}': the launcher passes {owned}=, which belongs to the sweep",
                     help="give targets=(...) in @gpuemu.op, or --target on the command line",
                 )
+        if isinstance(kernel, Op):
+            raise InvalidInput(
+                f"run() was given the op '{kernel.name}' where a kernel belongs",
+                help="the op's function has the name of the kernel that its file imports: rename the function",
+            )
         self.kernels.append(kernel)
         result = gpuemu.run(
             kernel, grid, *args, target=self.case.target, device=self.case.device, engine=self.engine, **options

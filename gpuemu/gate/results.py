@@ -16,6 +16,7 @@ import msgspec
 
 from gpuemu.gate.cases import Case
 from gpuemu.gate.judge import Comparison
+from gpuemu.gate.values import DISTRIBUTIONS
 
 Verdict = Literal["pass", "borderline", "finding", "unchecked"]
 
@@ -69,10 +70,15 @@ class Bug(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> CaseResult:
-        """The case that is shown: one that points at the bug's line, with the fewest elements, then the first."""
+        """The case that is shown: one that points at the bug's line, of its kind, with plain values rather than extreme
+        ones (which may show something else), with the fewest elements, then the first."""
 
-        def order(case: CaseResult) -> tuple[bool, int, int]:
-            return case.problems[0].line != self.line, sum(x.elements for x in case.comparisons), case.case.index
+        def order(case: CaseResult) -> tuple[bool, bool, int, int, int]:
+            first = case.problems[0]
+            return (
+                first.line != self.line, first.kind != self.kind, DISTRIBUTIONS.index(case.case.distribution),
+                sum(x.elements for x in case.comparisons), case.case.index,
+            )  # fmt: skip
 
         return min(self.cases, key=order)
 

@@ -20,7 +20,7 @@ import textwrap
 from gpuemu.scaffold.kernel_facts import KernelFacts
 
 _CANDIDATES = {1: (1, 7, 127, 128, 129, 509, 1000, 1024), 2: (1, 3, 16), 3: (1, 31, 32, 33, 67)}
-_BOUNDS = 'bounds.elementwise(2), bounds.softmax("x"), bounds.dot("a", "b"), ...'
+_BOUNDS = 'bounds.elementwise(2), .total(...), .softmax("x"), .dot("a", "b"), ... (README)'
 
 
 def op_text(facts: KernelFacts, module: str) -> str:
@@ -45,6 +45,7 @@ def op_text(facts: KernelFacts, module: str) -> str:
         "@gpuemu.op(",
         "    # Sizes to try: 1, a tile less one, a tile, a tile and one, primes.",
         f"    dims={{{', '.join(f'{d!r}: {c}' for d, c in plan.dims.items())}}},".replace("'", '"'),
+        "    # Input(..., largest=1e4): the kernel need not take more, since a square or a sum would overflow.",
         "    inputs={",
         *(f'        "{given[p]}": Input({plan.shape(p)}),{plan.comment(p)}' for p in inputs),
         "    },",
@@ -55,12 +56,17 @@ def op_text(facts: KernelFacts, module: str) -> str:
                 f"returns {', '.join(outputs)}"),
         *_field("bound", f"an error model: {_BOUNDS}"),
         ")",
-        f"def {facts.name.removesuffix('_kernel')}(run, {', '.join(parameters)}):",
+        f"def {op_name(facts.name)}(run, {', '.join(parameters)}):",
         *(f"    {p}[...] = {given[p]}  # the kernel reads and writes it" for p in both),
         *(f"    {line}" for line in plan.launch()),
         "",
     ]
     return "\n".join(lines)
+
+
+def op_name(kernel: str) -> str:
+    """A name for the op's function that is not the kernel's, which the file imports."""
+    return kernel.removesuffix("_kernel") if kernel.endswith("_kernel") else f"{kernel}_op"
 
 
 def _field(name: str, what: str) -> list[str]:

@@ -140,6 +140,19 @@ def test_attention(dtype, distribution, mask):
     assert judge(model, inputs, exact, unscaled, dtype).kind == "wrong-value"
 
 
+def test_a_sum_whose_parts_may_overflow_is_not_judged():
+    largest = np.finfo(np.float32).max
+    x = np.array([[largest, largest, -largest, -largest], [1.0, 2.0, 3.0, 4.0]])
+    model = bounds.total(lambda x: x, depth=3)
+    exact = x.sum(axis=1)
+    result = judge(model, {"x": x}, exact, np.array([np.inf, 10.0]), "float32")
+    assert result.judged == 1 and result.kind is None
+    assert judge(model, {"x": x}, exact, np.array([np.inf, 11.0]), "float32").kind == "wrong-value"
+    product = bounds.dot("a", "b")
+    result = judge(product, {"a": x[:1], "b": np.ones((4, 1))}, np.zeros((1, 1)), np.array([[np.nan]]), "float32")
+    assert result.judged == 0
+
+
 def test_causal_mask_is_aligned_at_the_last_query_and_key():
     assert bounds.causal_mask(2, 3).tolist() == [[True, True, False], [True, True, True]]
     assert bounds.causal_mask(3, 2).tolist() == [[False, False], [True, False], [True, True]]

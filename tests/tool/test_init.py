@@ -95,6 +95,31 @@ def test_ci_refuses_what_is_not_filled_in_and_runs_what_is(tmp_path, monkeypatch
     assert gpuemu("ci", "add_op.py", "--quick", "--dtype", "f32") == 0
 
 
+def test_the_op_of_a_kernel_without_a_suffix_has_a_name_of_its_own(tmp_path, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.chdir(tmp_path)
+    source = (EXAMPLES / "vector_add.py").read_text().partition("@gpuemu.op")[0].replace("add_kernel", "add")
+    (tmp_path / "own.py").write_text(source)
+    assert gpuemu("init", "own.py::add") == 0
+    place = tmp_path / "add_op.py"
+    lines = [
+        "    reference=lambda x, y: x + y," if "reference=" in line else
+        "    bound=bounds.exact()," if "bound=" in line else line
+        for line in place.read_text().splitlines()
+    ]  # fmt: skip
+    place.write_text("\n".join(lines))
+    assert gpuemu("ci", "add_op.py", "--quick", "--dtype", "f32") == 0
+
+
+def test_an_op_in_place_of_a_kernel_is_told_as_that(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("triton")
+    monkeypatch.chdir(tmp_path)
+    text = (EXAMPLES / "vector_add.py").read_text().replace("def vector_add(", "def add_kernel(")
+    (tmp_path / "own_op.py").write_text(text)
+    assert gpuemu("ci", "own.py", "--quick", "--dtype", "f32") == 3
+    assert "was given the op 'add_kernel' where a kernel belongs" in "".join(capsys.readouterr())
+
+
 @pytest.mark.parametrize(
     "text, says",
     [("gone.py::k", "no such file: gone.py"), ("k.py", "does not name a kernel"), ("k.py::f", "kernels in it: g")],
