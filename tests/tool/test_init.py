@@ -116,7 +116,7 @@ def test_an_op_in_place_of_a_kernel_is_told_as_that(tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     text = (EXAMPLES / "vector_add.py").read_text().replace("def vector_add(", "def add_kernel(")
     (tmp_path / "own_op.py").write_text(text)
-    assert gpuemu("ci", "own.py", "--quick", "--dtype", "f32") == 3
+    assert gpuemu("ci", "own_op.py", "--quick", "--dtype", "f32") == 3
     assert "was given the op 'add_kernel' where a kernel belongs" in "".join(capsys.readouterr())
 
 
