@@ -1,9 +1,9 @@
 """gpuemu against `TRITON_INTERPRET=1` on the same kernels and inputs, warm, one core, alternating in one run.
 
 Triton's interpreter is what users have today for running a kernel without a GPU. It executes the Python source tile by
-tile with numpy; gpuemu executes the PTX of sm_80 with the bits of the hardware, so it does more. Both sides check their
-result against numpy before anything is timed. The interpreter wants torch tensors; it gets an object with the six
-methods it calls, over numpy memory, so that no torch is needed and nothing is copied.
+tile with numpy; gpuemu executes the PTX of sm_80 and of sm_90 with the bits of the hardware, so it does more. Every
+side checks its result against numpy before anything is timed. The interpreter wants torch tensors; it gets an object
+with the six methods it calls, over numpy memory, so that no torch is needed and nothing is copied.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import numpy as np
 from benchmarks.worker import best_of, pin_to_one_core, start, timed
 
 ROUNDS = 2
+SIDES = ("interpreter", "sm_80", "sm_90")
+"""Triton's interpreter, then the targets whose PTX gpuemu executes."""
 CASES = ("softmax 64x1000 f32", "matmul 256^3 f16 64x64x32", "flash attention 4x256x64 f16")
 
 
@@ -120,10 +122,13 @@ def _interpreter(kernel: Any, grid: tuple[int, ...], arrays: list[Any], scalars:
     kernel[grid](*map(HostTensor, arrays), *scalars, **constants)
 
 
-def _gpuemu(kernel: Any, grid: tuple[int, ...], arrays: list[Any], scalars: list[Any], constants: Any) -> None:
-    import gpuemu
+def _gpuemu(target: str) -> Callable[..., None]:
+    def launch(kernel: Any, grid: tuple[int, ...], arrays: list[Any], scalars: list[Any], constants: Any) -> None:
+        import gpuemu
 
-    gpuemu.run(kernel, grid, *arrays, *scalars, target="sm_80", enable_fp_fusion=False, **constants)
+        gpuemu.run(kernel, grid, *arrays, *scalars, target=target, enable_fp_fusion=False, **constants)
+
+    return launch
 
 
 def measure_side(side: str) -> dict[str, dict[str, float]]:
@@ -131,7 +136,7 @@ def measure_side(side: str) -> dict[str, dict[str, float]]:
     pin_to_one_core()
     found = {}
     for case, make in _MAKERS.items():
-        call, check = make(_interpreter if side == "interpreter" else _gpuemu)
+        call, check = make(_interpreter if side == "interpreter" else _gpuemu(side))
         call()
         check()
         found[case] = timed(call)
@@ -140,29 +145,38 @@ def measure_side(side: str) -> dict[str, dict[str, float]]:
 
 def measure() -> dict[str, dict[str, dict[str, float]]]:
     """{case: {side: {best, median}}} in seconds, sides alternating `ROUNDS` times."""
-    environment = {"interpreter": {"TRITON_INTERPRET": "1"}, "gpuemu": {"TRITON_INTERPRET": None}}
-    rounds: dict[str, list[dict[str, dict[str, float]]]] = {side: [] for side in environment}
+    rounds: dict[str, list[dict[str, dict[str, float]]]] = {side: [] for side in SIDES}
     for _ in range(ROUNDS):
-        for side, variables in environment.items():
+        for side in SIDES:
+            variables = {"TRITON_INTERPRET": "1" if side == "interpreter" else None}
             rounds[side].append(start("benchmarks.versus_interpreter", ["--side", side], variables))
     return {case: {side: best_of([r[case] for r in rounds[side]]) for side in rounds} for case in CASES}
 
 
 def report() -> None:
-    """Print one line a case: milliseconds of both sides (best, median) and how many times faster gpuemu is."""
-    print(f"{'warm launch, one core, CPU ms':32} {'interpreter':>18} {'gpuemu sm_80':>18} {'ratio':>14}")
-    ratios = []
+    """Print one line a case: milliseconds of each side (best, median) and how many times faster gpuemu is."""
+    heads = "".join(f"{side:>18}{'ratio' if side != SIDES[0] else '':>15}" for side in SIDES)
+    print(f"{'warm launch, one core, CPU ms':32}{heads}")
+    ratios: dict[str, list[float]] = {side: [] for side in SIDES[1:]}
     for case, sides in measure().items():
-        texts = [f"{1e3 * sides[s]['best']:8.2f} ({1e3 * sides[s]['median']:.2f})" for s in ("interpreter", "gpuemu")]
-        best, median = (sides["interpreter"][k] / sides["gpuemu"][k] for k in ("best", "median"))
-        ratios.append(median)
-        print(f"{case:32} {texts[0]:>18} {texts[1]:>18} {best:6.1f} ({median:.1f})")
-    print(f"{'best (median); geometric mean':32} {'':18} {'':18} {'':6} ({statistics.geometric_mean(ratios):.1f})")
+        line, slow = f"{case:32}", sides[SIDES[0]]
+        for side in SIDES:
+            best, median = sides[side]["best"], sides[side]["median"]
+            line += f"{f'{1e3 * best:.2f} ({1e3 * median:.2f})':>18}"
+            if side == SIDES[0]:
+                line += " " * 15
+                continue
+            ratios[side].append(slow["median"] / median)
+            times_best = slow["best"] / best
+            line += f"{f'{times_best:.1f} ({ratios[side][-1]:.1f})':>15}"
+        print(line)
+    means = "  ".join(f"{side} {statistics.geometric_mean(found):.1f}" for side, found in ratios.items())
+    print(f"best (median); geometric mean of the medians: {means}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--side", choices=["interpreter", "gpuemu"])
+    parser.add_argument("--side", choices=SIDES)
     side = parser.parse_args().side
     if side:
         print(json.dumps(measure_side(side)))
