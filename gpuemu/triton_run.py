@@ -25,7 +25,7 @@ import numpy as np
 from gpuemu.arrays import Array, as_array, as_scalar, element_type
 from gpuemu.tensor_descriptor import base_array, for_binder, is_descriptor, tensor_map
 from interp.hooks import Hooks
-from interp.launch import BASE_SYMBOLS, Module, Result
+from interp.launch import Module, Result, base_symbols
 from interp.memory import plan_addresses
 from interp.runtime.native import prefetch
 from ptx.errors import InvalidInput
@@ -90,7 +90,7 @@ def run(
     asked = {"num_warps": num_warps, "num_stages": num_stages, "num_ctas": num_ctas}
     keywords = {**{k: v for k, v in asked.items() if v != _DEFAULTS[k]}, **constexprs}
     bound, notes = bind_call(kernel, args, keywords, asked, enable_fp_fusion, target)
-    loaded = _load(bound, device, fmad)
+    loaded = _load(bound, device, fmad, engine)
     grid3 = _grid(grid, bound)
     if 0 in grid3:  # Triton's launcher does nothing, and so does this; the result says so
         return _described(Result(None, (), ("empty grid: nothing ran",), loaded.lowered.ptx), loaded.lowered, notes)
@@ -166,11 +166,11 @@ def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any
     return specialise.bind(function, converted, named, toolchain.architecture(target))
 
 
-def _load(bound: Binding, device: str | None, fmad: str | None) -> _Loaded:
+def _load(bound: Binding, device: str | None, fmad: str | None, engine: str) -> _Loaded:
     key = None if bound.memo is None else (bound.kernel, bound.memo, device, fmad)
     loaded = _memo.get(key) if key is not None else None
     if loaded is None:
-        prefetch(BASE_SYMBOLS)  # compiled on another core while Triton lowers the kernel
+        prefetch(base_symbols(engine))  # compiled on another core while Triton lowers the kernel
         lowered = lower_call(bound)
         module = Module.from_ptx(lowered.ptx, device=device, fmad=fmad)
         converters = tuple(_converter(param, bound.kernel, lowered.metadata) for param in lowered.params)

@@ -62,6 +62,16 @@ SLOT_BUDGET = 1 << 32
 BASE_SYMBOLS = ("run_grid", "load_b32", "store_b32", "warp_shfl")
 """Runtime functions that nearly every kernel uses."""
 
+
+def base_symbols(engine: str) -> tuple[str, ...]:
+    """What nearly every launch on an engine needs compiled, the longest first."""
+    if engine != "traced":
+        return BASE_SYMBOLS
+    from interp.engine.traced.machine import RUN_WARP
+
+    return RUN_WARP, *BASE_SYMBOLS
+
+
 MOST_CTAS = 1 << 26
 """CTAs of a grid that runs as a whole (their list takes 24 bytes each)."""
 
