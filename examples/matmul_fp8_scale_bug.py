@@ -1,7 +1,7 @@
 """The FP8 matmul of matmul_fp8.py, with a wrong scale.
 
-The scale of A is applied twice, that of B not at all. With both scales 1, as in a test of the layout, the result is
-right.
+The scale of A is applied twice, that of B not at all. Visible on any shape, unless both scales are 1 as in a test of
+the layout.
 """
 
 import numpy as np
