@@ -257,9 +257,11 @@ def _grid(grid: Grid, bound: Binding) -> tuple[int, int, int]:
     chosen: Any = grid
     if callable(grid):
         chosen = grid({k: getattr(v, "owner", v) for k, v in bound.values.items()})
-    sizes = (chosen,) if isinstance(chosen, (int, np.integer)) else tuple(chosen)
+    sizes = tuple(chosen) if isinstance(chosen, (tuple, list, np.ndarray)) else (chosen,)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(s, (int, np.integer)) and s >= 0 for s in sizes):
-        raise InvalidInput(f"grid {chosen!r} is not one to three sizes", where=specialise.where(bound.kernel))
+        raise InvalidInput(
+            f"grid {chosen!r} is not one to three whole numbers of at least 0", where=specialise.where(bound.kernel)
+        )
     x, y, z = (*(int(s) for s in sizes), 1, 1)[:3]
     return x, y, z
 

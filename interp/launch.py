@@ -219,8 +219,8 @@ class Entry:
         _asynchrony(asynchrony)
         if hooks is not None and engine != "traced":
             raise InvalidInput("hooks need engine='traced'")
-        if fuel is not None and fuel < 1:
-            raise InvalidInput(f"fuel={fuel} is not a positive number of back edges")
+        if fuel is not None and not (isinstance(fuel, int) and fuel > 0):
+            raise InvalidInput(f"fuel={fuel!r} is not a positive number of back edges")
         grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
         places = self._places
         list_ = _cta_list(grid3, ctas)
@@ -426,7 +426,10 @@ def _cta_list(grid: Dim3, ctas: Iterable[Dim3] | None) -> np.ndarray[Any, np.dty
             )
         n = np.arange(total, dtype=np.int64)
         return np.stack([n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])], 1)
-    rows = np.array([tuple(int(x) for x in c) for c in ctas], np.int64).reshape(-1, 3)
+    try:
+        rows = np.array([tuple(int(x) for x in c) for c in ctas], np.int64).reshape(-1, 3)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"ctas={ctas!r} is not a list of (x, y, z)") from None
     if rows.size == 0:
         raise InvalidInput("ctas is empty: nothing would run")
     if (rows < 0).any() or (rows >= np.array(grid)).any():

@@ -384,6 +384,19 @@ def cvt_narrow(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: str) -
     return chain(before, step, saturate(k, dtype) if sat else None)
 
 
+@isa.op(
+    "cvt.bf16.f16 d, a",
+    types={"d": "bf16", "a": "f16"},
+    cost=Cost.CONVERT,
+    ref=REF,
+    since=((7, 8), 90),
+    vectors=[vec(".bf16.f16", 0x3C01, d=0x3F80, why="8 bits remain")],
+)
+def cvt_to_bf16(k: Kit) -> Any:
+    """as `.rn`: Triton's conversion of e4m3 to bf16 leaves the rounding out, and the assembler takes it"""
+    return _narrowing(k, "rn", "bf16", "f16")
+
+
 def _widens(dtype: str, atype: str, ftz: bool, sat: bool) -> str | None:
     if width(dtype) <= width(atype):
         return "without a rounding the target has to be wider"

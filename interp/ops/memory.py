@@ -12,7 +12,7 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.table import isa
-from ptx.isa import Cost, Effect, Varies
+from ptx.isa import Cost, Effect, Varies, vec
 from ptx.types import width
 
 SPACES = (".global", ".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry")
@@ -69,6 +69,22 @@ def st(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:
 def prefetch(k: Kit, ss: str | None, level: str) -> Any:
     """a hint: nothing happens, and hardware ignores a bad address"""
     return lambda a: None
+
+
+_POLICIES = {"evict_first": 0x12F0, "evict_last": 0x14F0, "evict_normal": 0x16F0, "evict_unchanged": 0x10F0}
+"""Upper 16 bits of the policy for all of the accesses, as an H200 makes them. For a part of them, or with a second
+priority, they differ there; they are opaque, and no value but the policy itself depends on them."""
+
+
+@isa.op("createpolicy.fractional.first{.second}.b64 d{, fraction}",
+        first=tuple(f".L2::{p}" for p in _PRIORITIES), second=(".L2::evict_first", ".L2::evict_unchanged"),
+        types={"d": "b64", "fraction": "f32"}, cost=Cost.MOVE, since=((7, 4), 80),
+        ref="data-movement-and-conversion-instructions-createpolicy",
+        vectors=[vec(".fractional.L2::evict_first.b64", 0x3F80_0000, d=0x12F0 << 48, why="for all accesses")])
+def createpolicy(k: Kit, first: str, second: str | None) -> Any:
+    """d = a cache eviction policy, for the operand of '.L2::cache_hint': a hint, whatever its fraction"""
+    policy = k.const(64, _POLICIES[first.partition("::")[2]] << 48)
+    return lambda *fraction: policy
 
 
 _ATOM_OPS = (".and", ".or", ".xor", ".exch", ".add", ".inc", ".dec", ".min", ".max")

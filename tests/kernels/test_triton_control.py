@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -109,3 +110,20 @@ def test_gather(axis: int) -> None:
     index = integers(10, (16, 64), 0, x.shape[axis])
     assert gpuemu.run(K.gather_rows, 1, x, index, out, ROWS=16, COLUMNS=64, AXIS=axis, **SM80).findings == ()
     assert (out == np.take_along_axis(x, index, axis)).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "traced"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_eviction_policies_are_hints(target: str, engine: str) -> None:
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    assert gpuemu.run(K.add_one_with_hints, 1, x, out, 50, B=64, target=target, engine=engine).findings == ()
+    np.testing.assert_array_equal(out, np.where(np.arange(64) < 50, x + 1, 0))
+
+
+@pytest.mark.parametrize("engine", ["compiled", "traced"])
+@pytest.mark.parametrize("target", ["sm_89", "sm_90"])
+def test_e4m3_becomes_bf16_exactly(target: str, engine: str) -> None:
+    x = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn)
+    out = np.zeros(256, ml_dtypes.bfloat16)
+    assert gpuemu.run(K.converted, 1, x, out, B=256, target=target, engine=engine).findings == ()
+    np.testing.assert_array_equal(out.astype(np.float64), x.astype(np.float64))

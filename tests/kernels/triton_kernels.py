@@ -361,3 +361,16 @@ def batched_product(a, b, out, B: tl.constexpr, S: tl.constexpr):
     i, j, k = tl.arange(0, B)[:, None, None], tl.arange(0, S)[None, :, None], tl.arange(0, S)[None, None, :]
     at = (i * S + j) * S + k
     tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at)))
+
+
+@triton.jit
+def add_one_with_hints(x, out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    v = tl.load(x + at, mask=at < n, other=0, eviction_policy="evict_first")
+    tl.store(out + at, v + 1, mask=at < n, eviction_policy="evict_last")
+
+
+@triton.jit
+def converted(x, out, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at).to(out.dtype.element_ty))

@@ -128,7 +128,7 @@ def test_a_grid_function_sees_the_callers_arguments() -> None:
     assert seen["x"] is x and seen["BLOCK"] == 64 and out.sum() == 600
 
 
-@pytest.mark.parametrize("grid", [(), (1, 1, 1, 1), (-1,), "3", (1.5,)])
+@pytest.mark.parametrize("grid", [(), (1, 1, 1, 1), (-1,), "3", (1.5,), 2.0, None])
 def test_a_bad_grid_is_refused(grid: Any) -> None:
     with pytest.raises(InvalidInput, match="grid"):
         gpuemu.run(scale, grid, np.zeros(4, np.float32), np.zeros(4, np.float32), 4, 2, **TARGET)
