@@ -168,10 +168,10 @@ class _Writer:
         store = space not in ("const", "table") and rng.random() < 0.5
         name = "st" if store else "ld"
         ss = "" if space == "generic" else ".global" if space == "table" else f".{space}"
-        type = rng.choice([t for t in _BY_NAME[name][0].choices["type"] if t != ".b128"])
+        op = self.record_of(f"{name}{{.order}}")
+        type = rng.choice([t for t in op.choices["type"] if t != ".b128"])
         n = int(type[2:])
         count = rng.choice([1, 1, 2, 4] if n < 64 else [1, 1, 2])
-        op = _BY_NAME[name][0]
         self.record(op)
         where = self.address(space, n // 8 * count)
         order = rng.choice(("", "", ".volatile", ".relaxed.gpu")) if ss in (".global", ".shared") else ""
