@@ -96,8 +96,19 @@ class LlvmWords:
         return lambda a, b: self.word(n, f"{head}{a.name}, {b.name}")
 
     def _compare(self, op: str, n: int) -> Callable[[Value, Value], Value]:
+        """A comparison. What a limit of the type decides is decided here: LLVM 22 at O0 with AVX2 adds one to the
+        constant of an unsigned 'limit < x', which then wraps and is always true."""
         head = f"icmp {op} {VEC[n]} "
-        return lambda a, b: self.word(1, f"{head}{a.name}, {b.name}")
+        low, high = (1 << (n - 1), (1 << (n - 1)) - 1) if op[0] == "s" else (0, (1 << n) - 1)
+
+        def compare(a: Value, b: Value) -> Value:
+            if op in ("ult", "slt") and (a.const == high or b.const == low):
+                return self.const(1, 0)
+            if op in ("ule", "sle") and (a.const == low or b.const == high):
+                return self.const(1, 1)
+            return self.word(1, f"{head}{a.name}, {b.name}")
+
+        return compare
 
     def _convert(self, op: str, n: int, m: int) -> Callable[[Value], Value]:
         if n == m:
