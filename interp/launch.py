@@ -55,7 +55,7 @@ __all__ = ["Entry", "Finding", "LaunchRecord", "Log", "Module", "Result", "recor
 
 ENGINES = ("compiled", "traced")
 DEFAULT_FUEL = 20_000_000
-"""Back edges that warps may take without any CTA ending: ten seconds of an empty loop, minutes of a real one."""
+"""Back edges that warps may take without any CTA ending: 4 s of a Triton loop that polls memory, longer with a body."""
 SLOT_BUDGET = 1 << 32
 """Bytes of address space for resident CTAs; fewer are resident when each is large."""
 

@@ -8,10 +8,8 @@ with `executionSuccessful: false`, as in the report of a sweep.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -19,9 +17,8 @@ from gpuemu.accounting.code import CodeChange
 from gpuemu.accounting.compare import Comparison
 from gpuemu.accounting.gates import Broken, Verdict
 from gpuemu.accounting.measure import Measured
-from gpuemu.replay.write import tool_version
 from gpuemu.reports.rules import Rule
-from gpuemu.reports.sarif import SCHEMA, plain
+from gpuemu.reports.sarif_log import result_at, sarif_log
 from ptx.accounting.account import Account
 from ptx.printer import print_instruction
 
@@ -122,66 +119,24 @@ def _side(side: Measured) -> dict[str, Any]:
 
 def diff_sarif(comparison: Comparison, verdict: Verdict, complete: bool) -> bytes:
     """Broken limits as SARIF 2.1.0, UTF-8 with a final newline. `complete`: all that was asked for was measured."""
-    import sarif_om as om
-
     rules = [RULES[r] for r in dict.fromkeys(b.rule for b in verdict.broken)]
-    driver = om.ToolComponent(
-        name="gpuemu",
-        semantic_version=tool_version() if tool_version() != "unknown" else None,
-        rules=[
-            om.ReportingDescriptor(
-                id=r.id,
-                name="".join(w.capitalize() for w in r.id.partition("/")[2].split("-")),
-                short_description=om.MultiformatMessageString(text=r.title),
-                full_description=om.MultiformatMessageString(text=f"{r.title}. {r.help}"),
-                help=om.MultiformatMessageString(text=r.help),
-                default_configuration=om.ReportingConfiguration(level="error"),
-                properties={"tags": ["performance", "gpu"], "precision": "very-high", "problem.severity": "error"},
-            )
-            for r in rules
-        ],
-    )
     texts = [f"{t.target} was not measured: {t.reason}" for t in comparison.targets if t.reason is not None]
     texts += [f"limit not checked: {reason}" for reason in verdict.unchecked]
-    run = om.Run(
-        tool=om.Tool(driver=driver),
-        invocations=[
-            om.Invocation(
-                execution_successful=complete,
-                tool_execution_notifications=[
-                    om.Notification(level="note" if complete else "error", message=om.Message(text=t)) for t in texts
-                ],
-            )
-        ],
-        original_uri_base_ids={"SRCROOT": om.ArtifactLocation(description=om.Message(text="root of the repository"))},
-        column_kind="unicodeCodePoints",
-        results=[_result(b, comparison, rules, om) for b in verdict.broken],
-    )
-    log = om.SarifLog(version="2.1.0", schema_uri=SCHEMA, runs=[run])
-    return (json.dumps(plain(log), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return sarif_log(
+        rules, [_result(b, comparison, rules) for b in verdict.broken], tag="performance", successful=complete,
+        notifications=texts, level="note" if complete else "error",
+    )  # fmt: skip
 
 
-def _result(broken: Broken, comparison: Comparison, rules: list[Rule], om: Any) -> Any:
+def _result(broken: Broken, comparison: Comparison, rules: list[Rule]) -> Any:
     rule, new = RULES[broken.rule], comparison.new
     account = new.accounts[broken.target]
     text = f"{new.kernel}: {broken.message}."
     if isinstance(account, Account) and account.peak is not None and account.peak.file is not None:
         text += f" Most registers live at {account.peak.file}:{account.peak.line}."
     parts = (rule.id, new.kernel, new.file, broken.metric, broken.target)
-    return om.Result(
-        rule_id=rule.id,
-        rule_index=rules.index(rule),
-        level="error",
-        message=om.Message(text=text),
-        locations=[
-            om.Location(
-                physical_location=om.PhysicalLocation(
-                    artifact_location=om.ArtifactLocation(uri=quote(new.file), uri_base_id="SRCROOT"),
-                    region=om.Region(start_line=new.line or 1),
-                ),
-                logical_locations=[om.LogicalLocation(name=new.kernel, kind="function")],
-            )
-        ],
-        partial_fingerprints={FINGERPRINT: hashlib.sha256("\0".join(parts).encode()).hexdigest()},
+    return result_at(
+        rule, rules.index(rule), text, file=new.file, line=new.line, function=new.kernel,
+        fingerprints={FINGERPRINT: hashlib.sha256("\0".join(parts).encode()).hexdigest()},
         properties={"target": broken.target, "metric": broken.metric},
-    )
+    )  # fmt: skip
