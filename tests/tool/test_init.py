@@ -72,6 +72,16 @@ def test_an_argument_read_and_written_gets_an_input_and_an_output():
     assert '"x_before": Input("N")' in text and '"x": Output("N")' in text and "x[...] = x_before" in text
 
 
+def fill_in_sum(place):
+    """What the author of an addition writes where the file asks."""
+    lines = [
+        "    reference=lambda x, y: x + y," if "reference=" in line else
+        "    bound=bounds.exact()," if "bound=" in line else line
+        for line in place.read_text().splitlines()
+    ]  # fmt: skip
+    place.write_text("\n".join(lines).replace(", fill_in", ""))
+
+
 def test_ci_refuses_what_is_not_filled_in_and_runs_what_is(tmp_path, monkeypatch, capsys):
     pytest.importorskip("triton")
     monkeypatch.chdir(tmp_path)
@@ -85,12 +95,7 @@ def test_ci_refuses_what_is_not_filled_in_and_runs_what_is(tmp_path, monkeypatch
     assert gpuemu("init", "mine.py::add_kernel") == 2
     assert "add_op.py exists" in capsys.readouterr().err
     place = tmp_path / "add_op.py"
-    lines = [
-        "    reference=lambda x, y: x + y," if "reference=" in line else
-        "    bound=bounds.exact()," if "bound=" in line else line
-        for line in place.read_text().splitlines()
-    ]  # fmt: skip
-    place.write_text("\n".join(lines).replace(", fill_in", ""))
+    fill_in_sum(place)
     assert len(load_file(place)) == 1
     assert gpuemu("ci", "add_op.py", "--quick", "--dtype", "f32") == 0
 
@@ -101,13 +106,7 @@ def test_the_op_of_a_kernel_without_a_suffix_has_a_name_of_its_own(tmp_path, mon
     source = (EXAMPLES / "vector_add.py").read_text().partition("@gpuemu.op")[0].replace("add_kernel", "add")
     (tmp_path / "own.py").write_text(source)
     assert gpuemu("init", "own.py::add") == 0
-    place = tmp_path / "add_op.py"
-    lines = [
-        "    reference=lambda x, y: x + y," if "reference=" in line else
-        "    bound=bounds.exact()," if "bound=" in line else line
-        for line in place.read_text().splitlines()
-    ]  # fmt: skip
-    place.write_text("\n".join(lines))
+    fill_in_sum(tmp_path / "add_op.py")
     assert gpuemu("ci", "add_op.py", "--quick", "--dtype", "f32") == 0
 
 
