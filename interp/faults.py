@@ -66,7 +66,7 @@ class Scene:
         name: str | None = None
         index: tuple[int, ...] | None = None
         message = {
-            "trap": "the kernel executed 'trap'",
+            "trap": inst.made or "the kernel executed 'trap'",
             "queue-full": "too many asynchronous operations are outstanding (modelled: "
             f"{L.ASYNC_ENTRIES} cp.async and {L.WGMMA_ENTRIES} wgmma a warp, {L.BULK_ENTRIES} bulk copies a CTA)",
             "unmodelled": f"'{inst.opcode}' uses a form of tensor map or matrix descriptor that is not modelled",

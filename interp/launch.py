@@ -44,6 +44,7 @@ from ptx.decode import decode
 from ptx.device import Device
 from ptx.device import device as find_device
 from ptx.errors import InternalError, InvalidInput, LaunchFailure, Unsupported
+from ptx.flatten import flatten, reached
 from ptx.isa import place
 from ptx.types import Kind, kind
 from ptx.verify import require
@@ -144,15 +145,24 @@ class Entry:
         self._arena: tuple[int, np.ndarray[Any, Any]] | None = None
 
     @cached_property
+    def code(self) -> ir.Kernel:
+        """The kernel as it is executed: checked, and with the functions that it calls in it."""
+        module = self.module
+        require(module.ir, ISA, only=self.kernel.name)
+        for function in (self.kernel, *reached(module.ir, self.kernel)):
+            if function is not self.kernel:
+                require(module.ir, ISA, only=function.name)
+            _require_minimums(module, function)
+        return flatten(module.ir, self.kernel)
+
+    @cached_property
     def _places(self) -> Places:
-        require(self.module.ir, ISA, only=self.kernel.name)
-        _require_minimums(self.module, self.kernel)
-        return place_kernel(self.module.ir, self.kernel, self.module.globals)
+        return place_kernel(self.module.ir, self.code, self.module.globals)
 
     @cached_property
     def sites(self) -> tuple[ir.Inst, ...]:
-        """Every instruction, in text order."""
-        return tuple(inst for block in self.kernel.blocks for inst in block.insts)
+        """Every instruction that is executed, in text order, those of functions behind the kernel's."""
+        return tuple(inst for block in self.code.blocks for inst in block.insts)
 
     @cached_property
     def _waits_for_cluster(self) -> bool:
@@ -164,7 +174,7 @@ class Entry:
         if key not in self._compiled:
             m, places = self.module, self._places
             ranked = places.shared_names if clusters else frozenset[str]()
-            self._compiled[key] = compile_kernel(m.ptx, self.kernel, places.symbols, m.device.arch, counters, ranked)
+            self._compiled[key] = compile_kernel(m.ptx, self.code, places.symbols, m.device.arch, counters, ranked)
         return self._compiled[key]
 
     def traced(self, counters: bool, clusters: bool = False) -> Program:
@@ -175,7 +185,7 @@ class Entry:
         if key not in self._traced:
             m, places = self.module, self._places
             ranked = places.shared_names if clusters else frozenset[str]()
-            plan_ = make_plan(self.kernel, ISA)
+            plan_ = make_plan(self.code, ISA)
             self._traced[key] = build_program(plan_, places.symbols, m.device.arch, counters, ranked)
         return self._traced[key]
 

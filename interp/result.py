@@ -65,9 +65,11 @@ class Counters:
 
     @cached_property
     def instructions(self) -> tuple[InstructionCount, ...]:
-        """Per PTX instruction, in text order."""
+        """Per PTX instruction, in text order; what only carries out calls and indexed branches is not counted."""
         out = []
         for inst, executions, lanes in self._counts:
+            if inst.made:
+                continue
             user = inst.loc.user
             out.append(
                 InstructionCount(

@@ -4,7 +4,8 @@
 * `.shared`: address in the CTA's window, static variables first, then the one dynamic array (`.extern .shared`);
 * `.local`: offset in each thread's local memory;
 * `.global` and `.const`: device addresses from `memory.VARIABLES_BASE` on, backed by host bytes that live as long as
-  the module, initialised as the PTX says.
+  the module, initialised as the PTX says;
+* functions: numbers from `memory.FUNCTIONS_BASE` on, for pointers to functions.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from interp.memory import GUARD, VARIABLES_BASE, Allocation
+from interp.memory import FUNCTIONS_BASE, GUARD, VARIABLES_BASE, Allocation
 from interp.runtime.layout import SHARED_BASE
 from ptx import ir
 from ptx.types import width
@@ -48,7 +49,7 @@ def _align(value: int, to: int) -> int:
 
 def place_globals(module: ir.Module) -> Globals:
     """Give module-scope variables addresses and bytes."""
-    symbols: dict[str, int] = {}
+    symbols = {k.name: FUNCTIONS_BASE + 256 * i for i, k in enumerate(module.kernels)}
     allocations, storage, named = [], [], []
     at = VARIABLES_BASE
     wanted = [v for v in module.variables if v.space in (".global", ".const") and not v.extern]

@@ -17,7 +17,7 @@ from ptx import ir
 from ptx.carry import with_carry_flag
 from ptx.parse import parse
 
-_SOURCES = ("carry", "decode", "ir", "parse", "read", "scope", "source_map", "syntax", "types", "variables")
+_SOURCES = ("blocks", "carry", "decode", "ir", "parse", "read", "scope", "source_map", "syntax", "types", "variables")
 
 
 @cache

@@ -124,13 +124,17 @@ class Guard(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Inst(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """One instruction, as written. `op` is the text before the first dot, `mods` the rest, each with its dot."""
+    """One instruction, as written. `op` is the text before the first dot, `mods` the rest, each with its dot.
+
+    `made`: why a pass put it here when it does not stand in the text (`ptx.flatten`); such instructions are executed
+    and not counted. Their `loc` is that of the instruction they were made for."""
 
     op: str
     mods: tuple[str, ...]
     operands: tuple[Operand, ...]
     loc: Loc
     guard: Guard | None = None
+    made: str = ""
 
     @property
     def opcode(self) -> str:
@@ -166,7 +170,8 @@ class Variable(msgspec.Struct, frozen=True, array_like=True):
 
 class Param(msgspec.Struct, frozen=True, array_like=True):
     """A kernel parameter. `size` bytes; `pointer_space`/`pointer_align` from `.ptr .global .align 16`, if given.
-    Array parameters (`.b8 name[64]`) have type b8 and size 64."""
+    Array parameters (`.b8 name[64]`) have type b8 and size 64. `register`: a function's parameter that is a register
+    of its body (`.reg .u32 a`), with no place in a block."""
 
     name: str
     type: str
@@ -176,6 +181,7 @@ class Param(msgspec.Struct, frozen=True, array_like=True):
     is_array: bool = False
     pointer_space: str | None = None
     pointer_align: int | None = None
+    register: bool = False
 
 
 class Prototype(msgspec.Struct, frozen=True, array_like=True):

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptx import ir
+from ptx.blocks import cut
 from ptx.errors import GpuemuError, InvalidInput, Where
 from ptx.read import read
 from ptx.scope import Names, Scope
@@ -36,8 +37,6 @@ from ptx.syntax import (
 )
 from ptx.syntax import Scope as Braces
 from ptx.variables import parameters, read_words, variables
-
-_ENDS_BLOCK = frozenset({"bra", "brx", "ret", "exit", "trap"})
 
 
 def parse(text: str) -> ir.Module:
@@ -164,19 +163,25 @@ class _FunctionReader:
                     first_loc = source.frames
                     break
             source.start_function()
-            self._names.taken.update(p.name for p in (*params, *results))
+            self._names.taken.update(p.name for p in (*params, *results) if not p.register)
             try:
-                self._walk(item.body, Scope(self._names))
+                scope = Scope(self._names)
+                for p in (*params, *results):
+                    if p.register:
+                        scope.declare_register(p.name, p.type)
+                        scope.register(p.name)
+                self._walk(item.body, scope)
             except GpuemuError as error:
                 d = error.diagnostic
                 raise type(error)(d.what, where=Where(ptx_line=self._line), notes=d.notes, help=d.help) from None
+        targets = {name for names in self._branch_targets.values() for name in names}
         return ir.Kernel(
             name=str(item.name),
             is_entry=item.word == ".entry",
             params=params,
             registers=self._names.registers(),
             variables=tuple(self._variables),
-            blocks=self._blocks() if item.body is not None else (),
+            blocks=cut(self._stream, targets) if item.body is not None else (),
             directives={str(a.word): tuple(a.values) for a in item.attributes},
             branch_targets=self._branch_targets,
             results=results,
@@ -254,31 +259,6 @@ class _FunctionReader:
         if not isinstance(register, ir.Reg):
             raise InvalidInput(f"`{text}`: a guard is a predicate register")
         return ir.Guard(register, "!" in text)
-
-    # -------------------------------------------------------------------------------------------- blocks
-    def _blocks(self) -> tuple[ir.Block, ...]:
-        """Cuts the stream after control transfers and before labels that are branched to."""
-        targets = {name for names in self._branch_targets.values() for name in names}
-        for inst in self._stream:
-            if not isinstance(inst, str) and inst.op == "bra":
-                targets.update(o.name for o in inst.operands if isinstance(o, ir.Sym))
-        blocks: list[ir.Block] = []
-        labels: list[str] = []
-        insts: list[ir.Inst] = []
-        for item in self._stream:
-            if not isinstance(item, str):
-                insts.append(item)
-                if item.op in _ENDS_BLOCK:
-                    blocks.append(ir.Block(tuple(labels), tuple(insts)))
-                    labels, insts = [], []
-            elif not insts:
-                labels.append(item)
-            elif item in targets:
-                blocks.append(ir.Block(tuple(labels), tuple(insts)))
-                labels, insts = [item], []
-        if insts or targets.intersection(labels) or not blocks:
-            blocks.append(ir.Block(tuple(labels), tuple(insts)))
-        return tuple(blocks)
 
 
 def _call_operands(operands: tuple[ir.Operand, ...]) -> tuple[ir.Operand, ...]:

@@ -32,7 +32,8 @@ def print_module(module: ir.Module) -> str:
 def print_kernel(kernel: ir.Kernel) -> list[str]:
     """The lines of one `.entry` or `.func` with its body."""
     lines = [_head(kernel), "{"]
-    lines += [f"\t.reg .{type} {name};" for name, type in kernel.registers.items()]
+    named = {p.name for p in (*kernel.params, *kernel.results) if p.register}
+    lines += [f"\t.reg .{type} {name};" for name, type in kernel.registers.items() if name not in named]
     lines += [f"\t{print_variable(v)}" for v in kernel.variables]
     for name, labels in kernel.branch_targets.items():
         lines.append(f"{name}: .branchtargets {', '.join(labels)};")
@@ -137,6 +138,8 @@ def _list(params: Iterable[ir.Param]) -> str:
 
 
 def _param(p: ir.Param) -> str:
+    if p.register:
+        return f".reg .{p.type} {p.name}"
     unit = max(types.width(p.type) // 8, 1)
     text = f".param .{p.type}" if p.pointer_space else f".param .align {p.align} .{p.type}"
     if p.pointer_space:

@@ -343,14 +343,13 @@ def _binary(op: str, a: int | float, b: int | float) -> int | float:
 
 # ------------------------------------------------------------------------------------------------ parameters
 def parameters(items: Iterable[ParamItem]) -> tuple[ir.Param, ...]:
-    """A parameter list with byte offsets, each at its alignment. Unsupported for `.reg` parameters of functions."""
+    """A parameter list with byte offsets, each at its alignment; `.reg` parameters of functions have none."""
     made, offset = [], 0
     for item in items:
         words = read_words(item.words)
         if words.space == ".reg":
-            raise Unsupported(
-                f"parameter `{item.name}` in a register", help="compile with the ABI: .param parameters are supported"
-            )
+            made.append(ir.Param(str(item.name), words.type, words.size, words.align, 0, register=True))
+            continue
         count = 1
         if item.dims is not None:
             for b in item.dims.bounds:

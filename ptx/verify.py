@@ -4,7 +4,7 @@
 
 module      target name is `sm_NN`, address size is 64; variables and functions have different names; initialisers refer
             to names that exist
-kernel      labels are unique and every branch target exists; `.branchtargets` lists too; registers are declared, with
+kernel      labels are unique and every branch target exists; `.branchtargets` and `.calltargets` lists too; registers are declared, with
             the type that operands give them; an entry has a body
 instruction the table has it (unknown: Unsupported, once an opcode); its PTX version and sm are met; number of operands
 operand     kind (register, address, vector, pair, integer) and vector length fit the form; width and class of a
@@ -110,8 +110,9 @@ class _KernelCheck:
                     self._invalid(f"label `{label}` stands at two places in `{kernel.name}`", where)
                 self._labels.add(label)
         for name, targets in kernel.branch_targets.items():
+            functions = all(self._spaces.get(target) == "" for target in targets)  # `.calltargets`
             for target in targets:
-                if target not in self._labels:
+                if not functions and target not in self._labels:
                     self._invalid(f"`{name}: .branchtargets` names label `{target}`, which is unknown", None)
         for block in kernel.blocks:
             for inst in block.insts:

@@ -158,7 +158,7 @@ def _varies(forms: Forms, inst: ir.Inst, any_varies: bool) -> bool:
         return form.op.varies is Varies.ALWAYS
     if any(isinstance(o, ir.Special) and o.name.startswith(_LANE_VARYING) for o in inst.operands):
         return True
-    if form.op.effect is Effect.LOAD and form.mods.get("ss", "") in (None, "local"):
+    if form.op.effect is Effect.LOAD and form.mods.get("ss", "") in (None, "local", "param::func"):
         return True  # thread-private memory, or a generic address that may point there
     return any_varies
 

@@ -15,7 +15,10 @@ from interp.ops.table import isa
 from ptx.isa import Cost, Effect, Varies, vec
 from ptx.types import width
 
-SPACES = (".global", ".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry")
+SPACES = (
+    ".global", ".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry",
+    ".param::func",
+)  # fmt: skip
 TYPES = (".b8", ".b16", ".b32", ".b64", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".f32", ".f64")
 SCOPES = (".cta", ".cluster", ".gpu", ".sys")
 _SCOPED = tuple(f".{o}{s}" for o in ("relaxed", "acquire", "release") for s in SCOPES)
@@ -38,6 +41,8 @@ def space_name(ss: str | None) -> str:
     """The state space that the kit knows (generic without one)."""
     if ss == "shared::cluster":
         return "cluster"
+    if ss == "param::func":  # parameters of functions, where registers do not do (ptx.flatten)
+        return "local"
     return "generic" if ss is None else ss.partition("::")[0]
 
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptx import ir
+from ptx.blocks import transfers
 from ptx.errors import InvalidInput
 from ptx.isa import place
 
@@ -96,7 +97,7 @@ def branch_labels(kernel: ir.Kernel, inst: ir.Inst) -> tuple[str, ...]:
     """The labels that an instruction may branch to: one for `bra`, the target list's for `brx.idx`."""
     if inst.op == "bra":
         return tuple(o.name for o in inst.operands if isinstance(o, ir.Sym))
-    if inst.op == "brx":
+    if inst.op == "brx" and transfers(inst):
         table = inst.operands[-1] if inst.operands else None
         if isinstance(table, ir.Sym) and table.name in kernel.branch_targets:
             return kernel.branch_targets[table.name]
