@@ -78,6 +78,15 @@ def logical_index(array: np.ndarray[Any, Any], offset: int) -> tuple[tuple[int, 
     return tuple(index), offset
 
 
+def string_at(address: int, arrays: Sequence[Named]) -> str:
+    """The string that begins at an address inside one of the arrays, up to its zero byte."""
+    for _, array, at in arrays:
+        if at <= address < at + array.nbytes and array.flags.c_contiguous:
+            rest = array.reshape(-1).view(np.uint8)[address - at :].tobytes()
+            return rest.partition(b"\0")[0].decode("utf-8", "replace")
+    return f"(text at {address:#x})"
+
+
 def _distance(array: np.ndarray[Any, Any], at: int, address: int) -> int:
     """Bytes between an address and the nearest byte of an array, 0 inside."""
     spans = [s * (n - 1) for n, s in zip(array.shape, array.strides, strict=True) if n]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from interp.addresses import Named, tell
+from interp.addresses import Named, string_at, tell
 from interp.engine.compiled import Recipe
 from interp.memory import Allocation
 from interp.result import Finding
@@ -27,6 +27,7 @@ _KINDS = {
     L.FAULT_BAD_TENSOR_MAP: "bad-tensor-map",
     L.FAULT_EXITED_CTA: "exited-cta",
     L.FAULT_BAD_CLUSTER_BARRIER: "bad-cluster-barrier",
+    L.FAULT_ASSERT: "assertion",
 }
 
 
@@ -82,6 +83,9 @@ class Scene:
             evidence.update(warp=warp, lane=lane, thread=list(self.thread(warp, lane)))
         if kind in ("unmodelled", "bad-mbarrier", "bad-tensor-map"):
             evidence.update(address=hex(self.get("FAULT_ADDRESS")))
+        if kind == "assertion":
+            said = string_at(self.get("FAULT_ADDRESS"), self.arrays)
+            message = f"device assertion failed: {said}"
         if kind in ("out-of-bounds", "misaligned", "read-only", "exited-cta"):
             address, size = self.get("FAULT_ADDRESS"), self.get("FAULT_BYTES")
             evidence.update(address=hex(address), bytes=size)

@@ -29,6 +29,7 @@ from interp.faults import Scene
 from interp.hooks import Hooks
 from interp.memory import plan, table
 from interp.ops import ISA
+from interp.printing import print_buffer, printed
 from interp.record import LaunchRecord, Log, recording
 from interp.result import Counters, Finding, Result, count_instructions
 from interp.runtime import layout as L
@@ -303,6 +304,7 @@ class Entry:
         addresses, allocations = plan(arrays)
         params = parameter_block(self.kernel, args, dict(zip(positions, addresses, strict=True)))
         rows = table([*module.globals.allocations, *allocations])
+        prints = print_buffer() if "system_vprintf" in recipe.symbols else None
         raw = np.zeros(2 * len(recipe.regions) + len(recipe.guarded) + 1, np.int64)
         job = Job(
             run_warp=native.loaded.run_warp if isinstance(native, Compiled) else address("run_warp_traced"),
@@ -333,6 +335,7 @@ class Entry:
             cluster_barrier=self._waits_for_cluster,
             program=program.address if program else 0,
             hook=observer.address if observer else 0,
+            printing=prints,
         )
         threads = block[0] * block[1] * block[2]
         resident = module.device.resident_ctas(threads, places.static_shared + shared)
@@ -357,7 +360,10 @@ class Entry:
         if outcome.written_site >= 0:
             x, y, z = (int(v) for v in ctas[outcome.written_cta])
             written = (self.sites[outcome.written_site], (x, y, z))
-        return Result(counts, findings, self._exactness, module.ptx, resident=outcome.resident, written_by=written)
+        return Result(
+            counts, findings, self._exactness, module.ptx, resident=outcome.resident, written_by=written,
+            printed="" if prints is None else printed(prints),
+        )  # fmt: skip
 
     def _finding(self, state: int, cluster: Sequence[Scene], rank: int, fuel: int) -> Finding:
         """What ended a launch early. `cluster`: its CTAs; `rank`: of the one that did."""

@@ -18,8 +18,8 @@ class Finding:
     """A defect of the kernel that execution showed.
 
     `kind`: out-of-bounds, misaligned, read-only, barrier-deadlock, warp-deadlock, no-progress, trap, bad-member-mask,
-    queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, exited-cta, bad-cluster-barrier, unmodelled. `file`,
-    `line`: the user's source line.
+    queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, exited-cta, bad-cluster-barrier, assertion,
+    unmodelled. `file`, `line`: the user's source line.
     `array`, `index`: the argument nearest to the address and the element index relative to it (may lie outside its
     shape). `evidence`: addresses, thread, CTA and the like, JSON-able.
     """
@@ -110,7 +110,7 @@ class Result:
 
     `exactness`: what stands between these bytes and a GPU's, empty when nothing is known to: "partial" (not all CTAs
     ran), "contraction not modelled" (the assembler may fuse a bare mul and add). `ttir`, `metadata`: of a Triton
-    kernel. `resident`: most CTAs that were resident at once.
+    kernel. `resident`: most CTAs that were resident at once. `printed`: what the kernel wrote with `printf`.
     """
 
     counters: Counters | None
@@ -121,6 +121,7 @@ class Result:
     metadata: Mapping[str, Any] | None = None
     resident: int = 1
     written_by: tuple[ir.Inst, tuple[int, int, int]] | None = None
+    printed: str = ""
 
 
 def count_instructions(

@@ -4,8 +4,8 @@
 
 module      target name is `sm_NN`, address size is 64; variables and functions have different names; initialisers refer
             to names that exist
-kernel      labels are unique and every branch target exists; `.branchtargets` and `.calltargets` lists too; registers are declared, with
-            the type that operands give them; an entry has a body
+kernel      labels are unique and every branch target exists, those of `.branchtargets` and `.calltargets` lists too;
+            registers are declared, with the type that operands give them; an entry has a body
 instruction the table has it (unknown: Unsupported, once an opcode); its PTX version and sm are met; number of operands
 operand     kind (register, address, vector, pair, integer) and vector length fit the form; width and class of a
             register fit the operand's type, wider ones only where PTX allows it (ld, st, cvt); predicates where

@@ -97,6 +97,8 @@ def report(result: Any, parsed: list[Word]) -> dict[str, Any]:
     arrays = {w.name: w.value for w in parsed if w.is_array}
     for name, array in arrays.items():
         click.echo(describe(name, array))
+    if result.printed:
+        click.echo(result.printed, nl=not result.printed.endswith("\n"))
     for note in result.exactness:
         click.echo(f"note: {note}")
     for finding in result.findings:

@@ -26,6 +26,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     mbarrier,
     memory,
     move,
+    system,
     transcend,
     warp,
     wgmma,

@@ -9,7 +9,8 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.table import isa
-from ptx.isa import Cost, Effect
+from interp.runtime.named_barrier import OUTCOMES
+from ptx.isa import Cost, Effect, Varies
 
 
 @isa.op("bra{.uni} target", types={"target": "label"}, writes=(), effect=Effect.BRANCH, cost=Cost.CONTROL,
@@ -33,7 +34,7 @@ def call(k: Kit, uni: bool) -> Any:
 
 
 @isa.op("call{.uni} {results}, function, {arguments}{, list}", writes=("results",), cost=Cost.CONTROL,
-        types={n: "label" for n in ("results", "function", "arguments", "list")}, counted=("results", "arguments"),
+        types=dict.fromkeys(("results", "function", "arguments", "list"), "label"), counted=("results", "arguments"),
         ref="control-flow-instructions-call")
 def call_function(k: Kit, uni: bool, **_: Any) -> Any:
     """results = function(arguments), directly or through a pointer; made into the form above before execution"""
@@ -93,6 +94,54 @@ def bar_arrive(k: Kit, cta: bool) -> Any:
 def barrier_arrive(k: Kit, cta: bool, aligned: bool) -> Any:
     """arrive at barrier a, which b threads release, and go on"""
     return _arrive(k)
+
+
+def _reduced(k: Kit, **_: Any) -> Any:
+    """d = reduction of all threads' c at barrier a; made into the three below before execution (ptx.flatten)"""
+    return None
+
+
+def _declare_red(head: str, d: str, since: tuple[tuple[int, int], int], **choices: Any) -> None:
+    for operands in ("d, a, c", "d, a, b, c"):
+        isa.op(
+            f"{head} {operands}", types={"d": d, "a": "u32", "b": "u32", "c": "pred"}, since=since, effect=Effect.WARP,
+            varies=Varies.ALWAYS, cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar",
+            **choices,
+        )(_reduced)  # fmt: skip
+
+
+_declare_red("bar{.cta}.red.popc.u32", "u32", ((2, 0), 20))
+_declare_red("bar{.cta}.red.op.pred", "pred", ((2, 0), 20), op=(".and", ".or"))
+_declare_red("barrier{.cta}.red.popc{.aligned}.u32", "u32", ((6, 0), 30))
+_declare_red("barrier{.cta}.red.op{.aligned}.pred", "pred", ((6, 0), 30), op=(".and", ".or"))
+
+
+@isa.op("bar.contribute a, c", types={"a": "u32", "c": "pred"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC,
+        ref="parallel-synchronization-and-communication-instructions-bar")
+def bar_contribute(k: Kit) -> Any:
+    """first part of bar.red: this thread's predicate counts at barrier a"""
+    give = k.warp("barrier_contribute", ())
+
+    def run(a: Any, c: Any) -> None:
+        give(a, c)
+
+    return run
+
+
+@isa.op("bar.outcome.popc d", types={"d": "u32"}, effect=Effect.ASYNC, varies=Varies.ALWAYS, cost=Cost.SYNC,
+        ref="parallel-synchronization-and-communication-instructions-bar")
+def bar_popc(k: Kit) -> Any:
+    """last part of bar.red: d = true predicates at the barrier just left"""
+    take = k.warp("barrier_outcome", (32,), OUTCOMES["popc"])
+    return lambda: take()[0]
+
+
+@isa.op("bar.outcome.op d", op=(".and", ".or"), types={"d": "pred"}, effect=Effect.ASYNC, varies=Varies.ALWAYS,
+        cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar")
+def bar_decide(k: Kit, op: str) -> Any:
+    """last part of bar.red: d = whether all or any predicates were true"""
+    take = k.warp("barrier_outcome", (1,), OUTCOMES[op])
+    return lambda: take()[0]
 
 
 @isa.op("nanosleep.u32 t", types={"t": "u32"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC, since=((6, 3), 70),

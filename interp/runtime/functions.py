@@ -15,6 +15,7 @@ from interp.runtime import (
     matrix,
     mbarrier,
     named_barrier,
+    printing,
     scheduler,
     special,
     tensor_map,
@@ -26,6 +27,6 @@ from interp.runtime.lane import LANE_FUNCTIONS
 
 __all__ = [
     "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
-    "conversion", "matrix", "mbarrier", "named_barrier", "scheduler", "special", "tensor_map", "waiting", "warp",
-    "wgmma",
+    "conversion", "matrix", "mbarrier", "named_barrier", "printing", "scheduler", "special", "tensor_map", "waiting",
+    "warp", "wgmma",
 ]  # fmt: skip

@@ -39,7 +39,7 @@ def _up(value: int, to: int = 128) -> int:
 class Job:
     """Sizes in bytes; `ctas`: int64 (n, 3); `allocations`: the table; `sites`, `counters`: scratch and result words.
     `explicit_cluster`: the launch or the kernel asks for a cluster shape; `cluster_barrier`: the kernel waits at its
-    cluster's barrier. `program`, `hook`: of the traced engine."""
+    cluster's barrier. `program`, `hook`: of the traced engine. `printing`: the print buffer, where one is used."""
 
     run_warp: int
     recipe: FrameRecipe
@@ -69,6 +69,7 @@ class Job:
     cluster_barrier: bool = False
     program: int = 0
     hook: int = 0
+    printing: Words | None = None
 
     @property
     def threads(self) -> int:
@@ -194,6 +195,7 @@ def _template(job: Job, ranks: int) -> Words:
         "MULTIPLY": job.multiply,
         "PROGRAM": job.program,
         "HOOK": job.hook,
+        "PRINT": 0 if job.printing is None else _address(job.printing),
     }.items():
         ctx[CTX[name]] = value
     return ctx

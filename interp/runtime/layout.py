@@ -35,6 +35,7 @@ _CTX_FIELDS = (
     ("NREGIONS", 1),
     ("ARRIVED", 16),  # threads waiting at each named barrier
     ("EXPECTED", 16),  # threads that release it (0 = all that have not exited)
+    ("TRUE", 16),  # of those, by the predicates that they gave (`bar.red`)
     ("LOCAL", 1),  # host address of local memory: thread-major
     ("LOCAL_SIZE", 1),  # bytes a thread
     ("ASYNC", 1),  # host address of the first warp's queue of asynchronous copies
@@ -71,6 +72,7 @@ _CTX_FIELDS = (
     ("CLUSTER_CTAID", 3),  # the CTA's own place
     ("CLUSTERID", 3),
     ("CLUSTER_CTARANK", 1),
+    ("PRINT", 1),  # host address of the launch's print buffer (interp.runtime.printing), 0 = not used
 )
 
 
@@ -95,7 +97,9 @@ _WARP_FIELDS = (
     ("WAIT_PARITY", 1),
     ("CLUSTER_ARRIVED", 1),  # lanes that have arrived in the cluster barrier's phase (interp.runtime.cluster)
     ("CLUSTER_READY", 1),  # lanes whose phase is complete and that have not waited for it yet
-    ("SPARE", 6),
+    ("TRUE", 1),  # outcome of the last barrier that let go: true predicates, threads
+    ("CAME", 1),
+    ("SPARE", 4),
     ("TID", 48),  # three <32 x i32>
 )
 
@@ -135,9 +139,13 @@ FAULT_BAD_MBARRIER = 8
 FAULT_BAD_TENSOR_MAP = 9
 FAULT_EXITED_CTA = 10
 FAULT_BAD_CLUSTER_BARRIER = 11
+FAULT_ASSERT = 12
 FAULT_STOPPED = 32
 FAULT_SPLIT = 33
 """A hook stopped the launch; lanes parted where the uniformity analysis says that they never do: a defect of ours."""
+
+PRINT_HEAD = 64
+"""Bytes in front of the print buffer's records: bytes used and in all (both with these), calls that did not fit."""
 
 TENSOR_MAP_BYTES = 128
 TENSOR_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")

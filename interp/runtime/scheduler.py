@@ -39,7 +39,8 @@ ZEROED: (offset, bytes) pairs of a frame's slots that start as zero. CLUSTER: CT
 together in the list, by rank, and lie in consecutive slots. Out: SLOT (of the CTA that ended the launch early), DONE
 (CTAs finished), RESIDENT (most CTAs resident at once), WRITTEN_* (last write to the watched address)."""
 
-_STATE, _LIVE, _ARRIVED, _EXPECTED = (8 * CTX[n] for n in ("STATE", "LIVE", "ARRIVED", "EXPECTED"))
+_STATE, _LIVE, _ARRIVED, _EXPECTED, _TRUE = (8 * CTX[n] for n in ("STATE", "LIVE", "ARRIVED", "EXPECTED", "TRUE"))
+_W_TRUE, _W_CAME = 8 * WARP["TRUE"], 8 * WARP["CAME"]
 _FUEL, _NWARPS, _WARPS, _STRIDE = (8 * CTX[n] for n in ("FUEL", "NWARPS", "WARPS", "WARP_STRIDE"))
 _NREGIONS, _FAULT, _C_LOCAL_SIZE = 8 * CTX["NREGIONS"], 8 * CTX["FAULT"], 8 * CTX["LOCAL_SIZE"]
 _W_ID, _W_LIVE, _W_STATUS, _W_TID, _W_ASYNC = (8 * WARP[n] for n in ("ID", "LIVE", "STATUS", "TID", "ASYNC"))
@@ -154,7 +155,9 @@ def release_barriers(ctx: int) -> int:
             expected = get(ctx + _LIVE)
         if arrived == 0 or arrived < expected:
             continue
+        true = get(ctx + _TRUE + 8 * b)
         put(ctx + _ARRIVED + 8 * b, 0)
+        put(ctx + _TRUE + 8 * b, 0)
         released = True
         regions = get(ctx + _NREGIONS)
         for w in range(get(ctx + _NWARPS)):
@@ -167,6 +170,8 @@ def release_barriers(ctx: int) -> int:
                     pending = warp + _PENDING + 4 * r
                     store_u32(pending, load_u32(pending) | mask)
                     put(warp + _W_STATUS, L.STATUS_READY)
+                    put(warp + _W_TRUE, true)
+                    put(warp + _W_CAME, arrived)
     return released
 
 

@@ -2,12 +2,13 @@
 
     flatten(module, kernel) -> ir.Kernel      the same object where there is nothing to do
 
-Both engines execute kernels whose control transfers are `bra`, `ret`, `exit` and `trap`. What is richer is said in these
-here, before planning, so that liveness, uniformity, divergence, counters and findings need no second mechanism:
+Both engines execute kernels whose control transfers are `bra`, `ret`, `exit` and `trap`. What is richer is said in
+these here, before planning, so that liveness, uniformity, divergence, counters and findings need no second mechanism:
 
 calls.py     direct and indirect calls: a function's body stands once, with names of its own; a call notes where it came
              from and branches; `ret` branches back. Recursive functions keep registers and variables in stack frames.
 branches.py  `brx.idx`, and the ways back: comparisons and branches
+barriers.py  `bar.red`, and barriers with a guard
 promote.py   `.param` variables of calls that are only read and written whole become registers
 code.py      the line of instructions and labels that these write
 
@@ -17,6 +18,7 @@ Instructions that stand in no text have `made` set: they are executed, but not c
 from __future__ import annotations
 
 from ptx import ir
+from ptx.flatten.barriers import guarded_barrier, reduces
 from ptx.flatten.calls import link, reached
 from ptx.flatten.promote import promote
 
@@ -27,6 +29,10 @@ def flatten(module: ir.Module, kernel: ir.Kernel) -> ir.Kernel:
     """The kernel as it can be executed. `kernel`: an entry of a verified `module`.
 
     Raises InvalidInput for a call that does not fit its function, Unsupported for one that is not modelled."""
-    if not any(inst.op in ("call", "brx") for block in kernel.blocks for inst in block.insts):
-        return kernel
-    return promote(link(module, kernel))
+    if any(_is_rich(inst) for block in kernel.blocks for inst in block.insts):
+        return promote(link(module, kernel))
+    return kernel
+
+
+def _is_rich(inst: ir.Inst) -> bool:
+    return inst.op in ("call", "brx") or reduces(inst) or guarded_barrier(inst)

@@ -24,6 +24,7 @@ import msgspec
 
 from ptx import ir
 from ptx.errors import InvalidInput, Unsupported
+from ptx.flatten.barriers import guarded_barrier, reduce_at_barrier, reduces
 from ptx.flatten.branches import branch_by_index
 from ptx.flatten.code import Code
 from ptx.flatten.function import STACK, STACK_BYTES, Function, Place
@@ -183,9 +184,21 @@ class _Linker:
                     self._call(f, inst)
                 elif inst.op == "brx":
                     self._indexed(f, inst)
+                elif reduces(inst) or guarded_barrier(inst):
+                    self._barrier(f, inst)
                 else:
                     for made in f.instruction(inst, self.code):
                         self.code.copy(made)
+
+    def _barrier(self, f: Function, inst: ir.Inst) -> None:
+        """A barrier that reduces a predicate, or has a guard."""
+        past = self._skip(f, inst)
+        bare = msgspec.structs.replace(inst, guard=None)
+        for part in reduce_at_barrier(bare) if reduces(bare) else (bare,):
+            for made in f.instruction(part, self.code):
+                self.code.copy(made)
+        if past:
+            self.code.label(past)
 
     def _indexed(self, f: Function, inst: ir.Inst) -> None:
         """`brx.idx`: counted as itself, then compared and branched."""
@@ -211,7 +224,7 @@ class _Linker:
         guard = f.guard(inst.guard)
         assert guard is not None
         opposite = ir.Guard(guard.reg, not guard.negated)
-        self.code.put("bra", ir.Sym(past), at=inst.loc, why="a guarded call", guard=opposite)
+        self.code.put("bra", ir.Sym(past), at=inst.loc, why="the guard of what follows", guard=opposite)
         return past
 
     # ---------------------------------------------------------------- calls
@@ -242,12 +255,11 @@ class _Linker:
         results, _, arguments, *_ = inst.operands
         assert isinstance(results, ir.Vec) and isinstance(arguments, ir.Vec)
         for what, given, wanted in (
-            ("results", results.items, callee.results), ("arguments", arguments.items, callee.params),
-        ):  # fmt: skip
-            if len(given) != len(wanted):
-                raise InvalidInput(
-                    f"`{callee.name}` has {len(wanted)} {what}, the call {len(given)}", where=place(inst)
-                )
+            ("results", len(results.items), len(callee.results)),
+            ("arguments", len(arguments.items), len(callee.params)),
+        ):
+            if given != wanted:
+                raise InvalidInput(f"`{callee.name}` has {wanted} {what}, the call {given}", where=place(inst))
         if not callee.blocks:
             self._runtime(f, inst, callee, results.items, arguments.items)
             return
@@ -255,11 +267,11 @@ class _Linker:
         saved = f.save(code, inst) if f.recursive else 0
         if f.recursive:
             f.check_stack(code, inst, g.frame_bytes, STACK_FULL)
-        given = [
+        passed = [
             self._held(f.place(item, inst, -saved), param, inst)
             for item, param in zip(arguments.items, callee.params, strict=True)
         ]
-        for source, param in zip(given, callee.params, strict=True):
+        for source, param in zip(passed, callee.params, strict=True):
             self._pass(source, g.parameter(param), param, inst)
         sites = self.returns[callee.name]
         back = f"{callee.name}::back::{len(sites)}"
@@ -271,8 +283,8 @@ class _Linker:
         if f.recursive:
             f.restore(code, inst)
             outcome = [p if r.register else g.parameter(r, saved) for p, r in zip(outcome, callee.results, strict=True)]
-        for item, source, result in zip(results.items, outcome, callee.results, strict=True):
-            self._pass(source, f.place(item, inst), result, inst)
+        for to, source, result in zip(results.items, outcome, callee.results, strict=True):
+            self._pass(source, f.place(to, inst), result, inst)
 
     def _held(self, source: Place, param: ir.Param, inst: ir.Inst) -> Place:
         """A register parameter's value in a register of its own: the function may be the caller itself, and then one
@@ -322,9 +334,8 @@ class _Linker:
                 words.append(source.register)
         outcome = tuple(code.fresh(f"b{8 * r.size}") for r in callee.results)
         code.copy(ir.Inst("call", (f".{callee.name.strip('_')}",), (*outcome, *words), inst.loc))
-        for item, result, word in zip(results, callee.results, outcome, strict=True):
-            target = f.place(item, inst)
-            self._pass(Place(word, None), target, result, inst)
+        for to, result, word in zip(results, callee.results, outcome, strict=True):
+            self._pass(Place(word, None), f.place(to, inst), result, inst)
 
 
 def _moved_as(type: str) -> str:
@@ -335,6 +346,7 @@ def _parts(param: ir.Param) -> Iterator[tuple[int, int]]:
     """(offset, size) of the pieces that a parameter is copied in."""
     offset = 0
     while offset < param.size:
-        size = next(s for s in (8, 4, 2, 1) if s <= param.size - offset and offset % s == 0 and s <= max(param.align, 1))
+        fits = min(param.size - offset, max(param.align, 1))
+        size = next(s for s in (8, 4, 2, 1) if s <= fits and offset % s == 0)
         yield offset, size
         offset += size

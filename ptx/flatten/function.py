@@ -1,9 +1,9 @@
 """One function inside the kernel that it is linked into: its names there, where its variables are, its stack frame.
 
 Registers, labels and variables get the function's prefix. Parameters and results in `.param` space, `.param` variables
-and local variables of a function that cannot call itself are local variables with fixed addresses; of one that can, they
-lie in the frame, at fixed offsets from the frame register. A frame also has room for all registers of the function: a
-call saves them there and moves the frame register past the frame, so a callee's frame begins where its caller's ends.
+and local variables of a function that cannot call itself are local variables with fixed addresses; of one that can,
+they lie in the frame, at fixed offsets from the frame register. A frame also has room for all registers of the function:
+a call saves them there and moves the frame register past the frame, so a callee's frame begins where its caller's ends.
 """
 
 from __future__ import annotations
@@ -120,17 +120,16 @@ class Function:
         """An instruction of the body with the names that it has here."""
         mods, operands, guard = inst.mods, inst.operands, self.guard(inst.guard)
         if inst.op == "ret" and self.prefix:
-            yield ir.Inst("bra", mods, (ir.Sym(self.leave),), inst.loc, guard)
+            yield ir.Inst("bra", mods, (ir.Sym(self.leave),), inst.loc, guard, inst.made)
             return
         if inst.op == "bra":
             targets = tuple(ir.Sym(self.prefix + o.name) if isinstance(o, ir.Sym) else o for o in operands)
-            yield ir.Inst("bra", mods, targets, inst.loc, guard)
+            yield ir.Inst("bra", mods, targets, inst.loc, guard, inst.made)
             return
         if ".param" in mods and any(self._is_of_call(o) for o in operands):
             mods = tuple(".param::func" if m == ".param" else m for m in mods)
-        if self.recursive:
-            operands = tuple(self._address_taken(o, inst, code) for o in operands)
-        yield ir.Inst(inst.op, mods, tuple(self.operand(o) for o in operands), inst.loc, guard)
+        named = tuple(self._address_taken(o, inst, code) or self.operand(o) for o in operands)
+        yield ir.Inst(inst.op, mods, named, inst.loc, guard, inst.made)
 
     def _is_of_call(self, operand: ir.Operand) -> bool:
         """Whether a `.param` address is one of calls: a kernel's own parameters are the other kind."""
@@ -138,20 +137,18 @@ class Function:
             return False
         return operand.base.name in self._sizes if isinstance(operand.base, ir.Sym) else bool(self.prefix)
 
-    def _address_taken(self, operand: ir.Operand, inst: ir.Inst, code: Code) -> ir.Operand:
-        """The address of a variable in the frame, as a register."""
-        if not isinstance(operand, ir.Sym) or operand.name not in self._sizes:
-            return operand
+    def _address_taken(self, operand: ir.Operand, inst: ir.Inst, code: Code) -> ir.Reg | None:
+        """The address of a variable in the frame, as a register; None for any other operand."""
+        if not self.recursive or not isinstance(operand, ir.Sym) or operand.name not in self._sizes:
+            return None
         address = code.fresh("b64")
         offset = ir.Imm(self._offsets[operand.name] + operand.offset)
         code.put("add.s64", address, FRAME, offset, at=inst.loc, why=_WHY)
-        return _Renamed(address)
+        return address
 
     def operand(self, o: ir.Operand) -> ir.Operand:
         """An operand with the names that it has here."""
         match o:
-            case _Renamed(register):
-                return register
             case ir.Reg():
                 return self._register(o)
             case ir.Not(reg):
@@ -202,10 +199,3 @@ class Function:
             code.put(f"ld.local.b{bits}", word, ir.Mem(FRAME, offset), at=inst.loc, why=_WHY)
             if reg.type == "pred":
                 code.put("setp.ne.u32", reg, word, ir.Imm(0), at=inst.loc, why=_WHY)
-
-
-@dataclass(frozen=True, slots=True)
-class _Renamed:
-    """A register that has its final name already."""
-
-    register: ir.Reg

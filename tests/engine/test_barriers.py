@@ -201,3 +201,36 @@ def test_deadlock_names_the_barrier_that_is_waited_at() -> None:
 )
 def test_spellings(form: str) -> None:
     assert (words(f"{form};\nmov.u32 %r3, %r0;\n{STORE}", block=64) == np.arange(64)).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "traced"])
+@pytest.mark.parametrize("red", ["bar.red", "bar.cta.red", "barrier.red", "barrier.cta.red"])
+def test_predicates_reduced_over_the_block(red: str, engine: str) -> None:
+    """Twice in a row, so that one round's outcome is not another's; one barrier for part of the threads."""
+    body = f"""
+        setp.eq.u32 %p7, %r0, %r0; setp.lt.u32 %p1, %r0, 70; setp.lt.u32 %p2, %r0, 96; setp.ge.u32 %p3, %r0, 96;
+        {red}.popc.u32 %r3, 0, %p1;
+        {red}.popc.u32 %r4, 0, !%p1;
+        {red}.and.pred %p4, 0, %p1;
+        {red}.or.pred %p5, 0, %p1;
+        {red}.and.pred %p6, 0, %p7;
+        mad.lo.u32 %r3, %r3, 1000, %r4;
+        @%p4 add.u32 %r3, %r3, 10000000;
+        @%p5 add.u32 %r3, %r3, 1000000;
+        @%p6 add.u32 %r3, %r3, 2000000;
+        @%p2 {red}.popc.u32 %r3, 1, 96, %p1;
+    """
+    expected = np.where(np.arange(128) < 96, 70, 70 * 1000 + 58 + 3000000)
+    assert (words(body + STORE, block=128, engine=engine) == expected).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "traced"])
+def test_guarded_barrier(engine: str) -> None:
+    body = EXCHANGE + """
+        st.shared.u32 [%r11], %r0;
+        setp.lt.u32 %p1, %r0, 64;
+        @%p1 bar.sync 3, 64;
+        mov.u32 %r3, 7;
+        @%p1 ld.shared.u32 %r3, [%r10+252];
+    """
+    assert (words(body + STORE, block=96, engine=engine) == np.where(np.arange(96) < 64, 63, 7)).all()

@@ -1,4 +1,4 @@
-"""Calls, pointers to functions, recursion and indexed branches, on both engines: what each thread would compute alone."""
+"""Calls, pointers to functions, recursion, indexed branches, on both engines: what each thread would compute alone."""
 
 from __future__ import annotations
 

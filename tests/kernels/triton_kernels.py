@@ -374,3 +374,11 @@ def add_one_with_hints(x, out, n, B: tl.constexpr):
 def converted(x, out, B: tl.constexpr):
     at = tl.arange(0, B)
     tl.store(out + at, tl.load(x + at).to(out.dtype.element_ty))
+
+
+@triton.jit
+def tells(x, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    tl.device_print("v", v)
+    tl.device_assert(v < 100, "too large")
