@@ -2,8 +2,9 @@
 
 Registers, labels and variables get the function's prefix. Parameters and results in `.param` space, `.param` variables
 and local variables of a function that cannot call itself are local variables with fixed addresses; of one that can,
-they lie in the frame, at fixed offsets from the frame register. A frame also has room for all registers of the function:
-a call saves them there and moves the frame register past the frame, so a callee's frame begins where its caller's ends.
+they lie in the frame, at fixed offsets from the frame register. A frame also has room for all registers of the
+function: a call saves them there and moves the frame register past the frame, so a callee's frame begins where its
+caller's ends.
 """
 
 from __future__ import annotations
