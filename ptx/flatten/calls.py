@@ -149,19 +149,24 @@ class _Linker:
         for name, function in self.functions.items():
             code.label(function.entry)
             self._body(function)
-            code.label(function.leave)
-            at = function.kernel.loc or start
-            sites = self.returns[name]
-            if len(sites) > 1:
-                branch_by_index(code, function.caller(code), sites, at, _CALL)
-            else:
-                code.put("bra", ir.Sym(sites[0]), at=at, why=_CALL)
+            code.put("bra", ir.Sym(function.leave), at=function.kernel.loc or start, why=_CALL)
+        for name, function in self.functions.items():  # behind all bodies: only now are all ways back known
+            self._way_back(function, self.returns[name], function.kernel.loc or start)
         main = self.kernel
         kept = tuple(v for v in main.variables if v.space != ".param")
         return msgspec.structs.replace(
             main, registers=self._registers(), variables=(*kept, *self.code.variables), blocks=code.blocks(),
             branch_targets={}, prototypes={},
         )  # fmt: skip
+
+    def _way_back(self, function: Function, sites: list[str], at: ir.Loc) -> None:
+        """Where the function's `ret` branches to."""
+        self.code.label(function.leave)
+        if len(sites) == 1:
+            self.code.put("bra", ir.Sym(sites[0]), at=at, why=_CALL)
+        else:
+            branch_by_index(self.code, function.caller(self.code), sites, at, _CALL)
+            self.code.put("trap", at=at, why="a function returned to no call")
 
     def _registers(self) -> dict[str, str]:
         found = dict(self.kernel.registers)

@@ -150,11 +150,12 @@ def test_two_functions_that_call_each_other(engine: str) -> None:
     outside = """
         .func (.reg .u32 r) odd(.reg .u32 n);
         .func (.reg .u32 r) even(.reg .u32 n) { .reg .pred z; .reg .u32 m; setp.eq.u32 z, n, 0; @z bra YES;
-            sub.u32 m, n, 1; call (r), odd, (m); ret; YES: mov.u32 r, 1; ret; }
+            sub.u32 m, n, 1; call (r), odd, (m); add.u32 r, r, 10; ret; YES: mov.u32 r, 1; ret; }
         .func (.reg .u32 r) odd(.reg .u32 n) { .reg .pred z; .reg .u32 m; setp.eq.u32 z, n, 0; @z bra NO;
-            sub.u32 m, n, 1; call (r), even, (m); ret; NO: mov.u32 r, 0; ret; }
+            sub.u32 m, n, 1; call (r), even, (m); add.u32 r, r, 100; ret; NO: mov.u32 r, 0; ret; }
     """
-    assert (answers("call (%r3), even, (%r0);", engine, outside) == (LANE % 2 == 0)).all()
+    expected = (LANE % 2 == 0) + (LANE + 1) // 2 * 10 + LANE // 2 * 100
+    assert (answers("call (%r3), even, (%r0);", engine, outside) == expected).all()
 
 
 def test_endless_recursion_fills_the_stack(engine: str) -> None:
