@@ -26,6 +26,7 @@ from interp.engine.compiled import Compiled, compile_kernel
 from interp.engine.fpenv import ieee
 from interp.engine.plan import make_plan
 from interp.faults import Scene
+from interp.grid import Dim3, asynchrony_of, cta_list, dim3
 from interp.hooks import Hooks
 from interp.memory import plan, table
 from interp.ops import ISA
@@ -74,10 +75,6 @@ def base_symbols(engine: str) -> tuple[str, ...]:
     return RUN_WARP, *BASE_SYMBOLS
 
 
-MOST_CTAS = 1 << 26
-"""CTAs of a grid that runs as a whole (their list takes 24 bytes each)."""
-
-Dim3 = tuple[int, int, int]
 
 
 class Module(Mapping[str, "Entry"]):
@@ -227,17 +224,17 @@ class Entry:
         not launch it, InvalidInput for arguments that do not fit, Unsupported for what is not modelled."""
         if engine not in ENGINES:
             raise InvalidInput(f"no engine {engine!r}", help=f"engines: {', '.join(ENGINES)}")
-        _asynchrony(asynchrony)
+        asynchrony_of(asynchrony)
         if hooks is not None and engine != "traced":
             raise InvalidInput("hooks need engine='traced'")
         if fuel is not None and not (isinstance(fuel, int) and fuel > 0):
             raise InvalidInput(f"fuel={fuel!r} is not a positive number of back edges")
-        grid3, block3 = _dim3(grid, "grid"), _dim3(block, "block")
+        grid3, block3 = dim3(grid, "grid"), dim3(block, "block")
         places = self._places
-        list_ = _cta_list(grid3, ctas)
+        list_ = cta_list(grid3, ctas)
         check_count(self.kernel, args)
         self._check_limits(grid3, block3, shared, places)
-        asked = None if cluster is None else _dim3(cluster, "cluster")
+        asked = None if cluster is None else dim3(cluster, "cluster")
         shape = cluster_shape(self.kernel.name, self.kernel.directives, asked)
         if shape is not None:
             device = self.module.device
@@ -328,8 +325,8 @@ class Entry:
             perform=address("bulk_perform") if recipe.uses_bulk else 0,
             combine=address("bulk_combine") if recipe.uses_reduction else 0,
             multiply=address("wgmma_multiply") if recipe.uses_wgmma else 0,
-            asynchrony=_asynchrony(asynchrony)[0],
-            seed=_asynchrony(asynchrony)[1],
+            asynchrony=asynchrony_of(asynchrony)[0],
+            seed=asynchrony_of(asynchrony)[1],
             cluster=cluster or (1, 1, 1),
             explicit_cluster=cluster is not None,
             cluster_barrier=self._waits_for_cluster,
@@ -412,42 +409,3 @@ def _require_minimums(module: Module, kernel: ir.Kernel) -> None:
                 raise InvalidInput(
                     f"'{inst.opcode}' needs sm_{need}, the module is for {module.target}", where=place(inst)
                 )
-
-
-def _asynchrony(text: str) -> tuple[int, int]:
-    """Mode and seed of the launch option."""
-    mode, colon, number = text.partition(":")
-    if mode not in L.ASYNCHRONY or (colon and (mode != "seeded" or not number.isdecimal())):
-        raise InvalidInput(f"no asynchrony {text!r}", help=f"one of {', '.join(L.ASYNCHRONY)}, seeded:N")
-    return L.ASYNCHRONY[mode], int(number or 0)
-
-
-def _dim3(value: Sequence[int] | int, what: str) -> Dim3:
-    items = tuple(value) if isinstance(value, Iterable) else (value,)
-    if not 1 <= len(items) <= 3 or not all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in items):
-        raise InvalidInput(f"{what} must be one to three integers, not {value!r}")
-    x, y, z = (*(int(n) for n in items), 1, 1, 1)[:3]
-    return x, y, z
-
-
-def _cta_list(grid: Dim3, ctas: Iterable[Dim3] | None) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """CTAs to run as rows (x, y, z); x fastest, as hardware numbers them."""
-    if ctas is None:
-        total = grid[0] * grid[1] * grid[2]
-        if min(grid) < 1:
-            return np.zeros((0, 3), np.int64)  # refused by the limits check
-        if total > MOST_CTAS:
-            raise Unsupported(
-                f"a grid of {total} CTAs would run for days", help="run some of them with ctas=[(x, y, z), ...]"
-            )
-        n = np.arange(total, dtype=np.int64)
-        return np.stack([n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])], 1)
-    try:
-        rows = np.array([tuple(int(x) for x in c) for c in ctas], np.int64).reshape(-1, 3)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"ctas={ctas!r} is not a list of (x, y, z)") from None
-    if rows.size == 0:
-        raise InvalidInput("ctas is empty: nothing would run")
-    if (rows < 0).any() or (rows >= np.array(grid)).any():
-        raise InvalidInput(f"ctas has a CTA outside the grid {grid}")
-    return rows

@@ -16,8 +16,11 @@ from ptx import cache as disk
 from ptx import ir
 from ptx.carry import with_carry_flag
 from ptx.parse import parse
+from ptx.spaces import with_spaces
 
-_SOURCES = ("blocks", "carry", "decode", "ir", "parse", "read", "scope", "source_map", "syntax", "types", "variables")
+_SOURCES = (
+    "blocks", "carry", "decode", "ir", "parse", "read", "scope", "source_map", "spaces", "syntax", "types", "variables",
+)  # fmt: skip
 
 
 @cache
@@ -35,7 +38,8 @@ def _decoder() -> msgspec.msgpack.Decoder[ir.Module]:
 
 
 def decode(text: str) -> ir.Module:
-    """The module of a PTX text, from the cache or by `parse`, with the carry flag as an operand. Raises what `parse`
+    """The module of a PTX text, from the cache or by `parse`, with the carry flag as an operand and no space
+    left out. Raises what `parse`
     raises; errors are not cached."""
     key = disk.digest(_maker(), text)
     if (data := disk.get("ptx", key)) is not None:
@@ -43,6 +47,6 @@ def decode(text: str) -> ir.Module:
             return _decoder().decode(data)
         except msgspec.DecodeError:  # of ValidationError too: the entry is whole but not of this format
             pass
-    module = with_carry_flag(parse(text))
+    module = with_spaces(with_carry_flag(parse(text)))
     disk.put("ptx", key, msgspec.msgpack.encode(module))
     return module

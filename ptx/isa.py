@@ -38,6 +38,7 @@ from typing import Any
 
 from ptx import ir
 from ptx.errors import InternalError, InvalidInput, Unsupported, Where
+from ptx.syntax_line import OperandSpec, compile_mods, compile_operands, reorderings
 from ptx.types import width
 
 
@@ -72,6 +73,7 @@ class Effect(Enum):
     EXIT = "ends the thread"
     ASYNC = "starts or awaits an asynchronous operation"
     FENCE = "orders memory"
+    CALL = "transfers control by plain branches that stand behind it (ptx.flatten)"
 
 
 class Varies(Enum):
@@ -80,19 +82,6 @@ class Varies(Enum):
     WITH_INPUTS = 0
     ALWAYS = 1
     NEVER = 2
-
-
-@dataclass(frozen=True, slots=True)
-class OperandSpec:
-    """One operand of a syntax line. `form`: "reg", "pair", "mem", "vec" or "imm"."""
-
-    names: tuple[str, ...]
-    form: str
-    optional: bool
-
-    @property
-    def name(self) -> str:
-        return self.names[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,66 +192,6 @@ def place(inst: ir.Inst) -> Where:
     )
 
 
-# ------------------------------------------------------------------------------------------------ syntax lines
-_MOD = re.compile(r"\{\.([A-Za-z0-9_:]+(?:,\.[A-Za-z0-9_:]+)*)\}|\.([A-Za-z0-9_:]+)")
-
-
-def _compile_mods(text: str, choices: Mapping[str, tuple[str, ...]]) -> tuple[re.Pattern[str], tuple[str, ...]]:
-    out, flags, at = [], [], 0
-    for m in _MOD.finditer(text):
-        if m.start() != at:
-            raise InternalError(f"bad syntax line near '{text[at:]}'")
-        at = m.end()
-        if m[1] and "," in m[1]:  # optional alternatives in any order
-            keys = m[1].replace(",.", ",").split(",")
-            body = "|".join(f"(?P<{k}>(?:{_alternatives(choices[k])})(?=\\.|$))" for k in keys)
-            out.append(f"(?:{body}){{0,{len(keys)}}}")
-            continue
-        optional, name = (True, m[1]) if m[1] else (False, m[2])
-        key = name.replace("::", "_")
-        if key in choices:
-            body = _alternatives(choices[key])
-            # an alternative must end at a dot or at the end: '.L1' must not match inside '.L1::evict_last'
-            out.append(f"(?P<{key}>(?:{body})(?=\\.|$))" + ("?" if optional else ""))
-        elif optional:
-            flags.append(key)
-            out.append(f"(?P<{key}>\\.{re.escape(name)}(?=\\.|$))?")
-        else:
-            out.append(f"\\.{re.escape(name)}(?=\\.|$)")
-    if at != len(text):
-        raise InternalError(f"bad syntax line near '{text[at:]}'")
-    return re.compile("".join(out)), tuple(flags)
-
-
-def _alternatives(choices: Iterable[str]) -> str:
-    """A pattern of literal alternatives, the longest first."""
-    return "|".join(re.escape(c) for c in sorted(choices, key=len, reverse=True))
-
-
-_OPERAND = re.compile(r"(\{,\s*)?(\[\w+\]|\{\w+\}|#\w+|\w+\|\w+|\w+)(\s*\})?\s*,?\s*")
-
-
-def _compile_operands(text: str) -> tuple[OperandSpec, ...]:
-    out, at = [], 0
-    while at < len(text):
-        m = _OPERAND.match(text, at)
-        if m is None:
-            raise InternalError(f"bad operand list near '{text[at:]}'")
-        at = m.end()
-        word, optional = m[2], m[1] is not None
-        if word.startswith("["):
-            out.append(OperandSpec((word[1:-1],), "mem", optional))
-        elif word.startswith("{"):
-            out.append(OperandSpec((word[1:-1],), "vec", optional))
-        elif word.startswith("#"):
-            out.append(OperandSpec((word[1:],), "imm", optional))
-        elif "|" in word:
-            out.append(OperandSpec(tuple(word.split("|")), "pair", optional))
-        else:
-            out.append(OperandSpec((word,), "reg", optional))
-    return tuple(out)
-
-
 class Isa:
     """The table of records. `version`: the PTX ISA version whose manual was read."""
 
@@ -302,7 +231,7 @@ class Isa:
         if name is None:
             raise InternalError(f"bad syntax line '{syntax}'")
         chosen = {k: tuple(v) for k, v in choices.items()}
-        pattern, flags = _compile_mods(head[name.end() :], chosen)
+        pattern, flags = compile_mods(head[name.end() :], chosen)
 
         def declare(meaning: Callable[..., Any]) -> Callable[..., Any]:
             record = Op(
@@ -311,7 +240,7 @@ class Isa:
                 pattern=pattern,
                 choices=chosen,
                 flags=flags,
-                operands=_compile_operands(tail.strip()),
+                operands=compile_operands(tail.strip()),
                 writes=frozenset(writes),
                 types=types if types is not None else {},
                 cost=cost,
@@ -363,6 +292,17 @@ class Isa:
         return tuple(reads), tuple(writes)
 
     def _candidates(self, opcode: str) -> Iterator[tuple[Op, dict[str, Any]]]:
+        """Records that have an opcode. The assembler takes modifiers in other orders than the manual's, types apart;
+        so do these, when nothing has them as they stand."""
+        found = False
+        for item in self._as_written(opcode):
+            found = True
+            yield item
+        if not found and opcode.partition(".")[0] in self._by_name:
+            again = (list(self._as_written(other)) for other in reorderings(opcode))
+            yield from next(filter(None, again), ())
+
+    def _as_written(self, opcode: str) -> Iterator[tuple[Op, dict[str, Any]]]:
         name, dot, rest = opcode.partition(".")
         for record in self._by_name.get(name, ()):
             m = record.pattern.fullmatch(dot + rest)

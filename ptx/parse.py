@@ -13,7 +13,7 @@ Errors carry the PTX line and, where `.loc` gave one, the source line: InvalidIn
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ptx import ir
@@ -36,6 +36,7 @@ from ptx.syntax import (
     integer,
 )
 from ptx.syntax import Scope as Braces
+from ptx.types import width
 from ptx.variables import parameters, read_words, variables
 
 
@@ -83,7 +84,9 @@ class _ModuleReader:
                 elif isinstance(item, Declaration):
                     found += variables(item)
                 elif isinstance(item, Function):
-                    kernels.append(_FunctionReader(item, self._source).kernel())
+                    reader = _FunctionReader(item, self._source)
+                    kernels.append(reader.kernel())
+                    found += reader.outside
             except GpuemuError as error:
                 raise self._located(error, item) from None
         if version is None or not target:
@@ -145,6 +148,7 @@ class _FunctionReader:
         self._names = Names()
         self._stream: list[ir.Inst | str] = []  # labels are strings
         self._variables: list[ir.Variable] = []
+        self.outside: list[ir.Variable] = []  # declared in the body, but of the module
         self._branch_targets: dict[str, tuple[str, ...]] = {}
         self._prototypes: dict[str, ir.Prototype] = {}
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -166,10 +170,7 @@ class _FunctionReader:
             self._names.taken.update(p.name for p in (*params, *results) if not p.register)
             try:
                 scope = Scope(self._names)
-                for p in (*params, *results):
-                    if p.register:
-                        scope.declare_register(p.name, p.type)
-                        scope.register(p.name)
+                params, results = (tuple(_declared(ps, scope)) for ps in (params, results))
                 self._walk(item.body, scope)
             except GpuemuError as error:
                 d = error.diagnostic
@@ -204,6 +205,9 @@ class _FunctionReader:
         words = read_words(s.words)
         if words.space != ".reg":
             for v in variables(s):
+                if v.space in (".global", ".const"):  # lives as long as the module: one of its variables
+                    self.outside.append(_renamed(v, scope.declare_outside(v.name, str(self._item.name))))
+                    continue
                 name = scope.declare_symbol(v.name, "variable")
                 self._variables.append(v if name == v.name else _renamed(v, name))
             return
@@ -259,6 +263,21 @@ class _FunctionReader:
         if not isinstance(register, ir.Reg):
             raise InvalidInput(f"`{text}`: a guard is a predicate register")
         return ir.Guard(register, "!" in text)
+
+
+def _declared(params: Sequence[ir.Param], scope: Scope) -> Iterator[ir.Param]:
+    """Parameters, those in registers declared in the body's scope; a vector is one parameter an element."""
+    for p in params:
+        if not p.register:
+            yield p
+            continue
+        size = max(width(p.type) // 8, 1)
+        count = p.size // size
+        scope.declare_register(p.name, p.type, count if count > 1 else 0)
+        names = [p.name] if count <= 1 else [f"{p.name}.{c}" for c in "xyzw"[:count]]
+        for register in map(scope.register, names):
+            assert register is not None
+            yield ir.Param(register.name, p.type, size, size, 0, register=True)
 
 
 def _call_operands(operands: tuple[ir.Operand, ...]) -> tuple[ir.Operand, ...]:

@@ -110,6 +110,13 @@ class Scope:
         self._symbols[name] = unique = self._unique(name)
         return unique
 
+    def declare_outside(self, name: str, function: str) -> str:
+        """A `.global` or `.const` variable of a body: its name in the module, which begins with the function's."""
+        if name in self._symbols:
+            raise InvalidInput(f"variable `{name}` is declared twice in one scope")
+        self._symbols[name] = unique = self._unique(f"{function}${name}")
+        return unique
+
     def _unique(self, name: str) -> str:
         unique, n = name, 0
         while unique in self._names.taken or (self._parent is not None and self._parent._has(unique)):
@@ -166,7 +173,7 @@ class Scope:
             scope = scope._parent
         return name
 
-    def _vector(self, name: str) -> ir.Vec | None:
+    def vector(self, name: str) -> ir.Vec | None:
         scope: Scope | None = self
         while scope is not None:
             if (n := scope._vectors.get(name)) is not None:
@@ -218,7 +225,7 @@ class Scope:
             return register
         if name in SPECIAL_REGISTERS:
             return ir.Special(name)
-        if (vector := self._vector(name)) is not None:
+        if (vector := self.vector(name)) is not None:
             return vector
         if "." in name:
             base, _, component = name.partition(".")
@@ -235,9 +242,12 @@ class Scope:
 
     def _items(self, text: str) -> ir.Vec:
         inside = text[1:-1].strip()
-        items = []
+        items: list[ir.Reg | ir.Imm | ir.Sink | ir.Special | ir.Sym] = []
         for part in (p.strip() for p in inside.split(",")) if inside else ():
             item = self.operand(part) if part else None
+            if isinstance(item, ir.Vec):
+                items += item.items
+                continue
             if not isinstance(item, ir.Reg | ir.Imm | ir.Sink | ir.Special | ir.Sym):
                 raise InvalidInput(f"`{part}` cannot be an element of `{' '.join(text.split())}`")
             items.append(item)

@@ -30,7 +30,8 @@ from functools import cache
 from ptx import ir, types
 from ptx.analysis.cfg import branch_labels
 from ptx.errors import Diagnostic, GpuemuError, InvalidInput, Unsupported, Where
-from ptx.isa import Form, Isa, OperandSpec, place, registers
+from ptx.isa import Form, Isa, place, registers
+from ptx.syntax_line import OperandSpec
 from ptx.types import Kind
 
 _WIDER_ALLOWED = frozenset({"ld", "ldu", "st", "cvt"})

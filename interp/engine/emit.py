@@ -23,7 +23,8 @@ from interp.kits.llvm import LlvmKit, Value
 from interp.runtime.layout import CLUSTER_BARRIER, CTX, RANK_SHIFT
 from ptx import ir
 from ptx.errors import GpuemuError, InvalidInput
-from ptx.isa import Effect, Form, OperandSpec, place, registers
+from ptx.isa import Effect, Form, place, registers
+from ptx.syntax_line import OperandSpec
 from ptx.types import is_signed, width
 
 

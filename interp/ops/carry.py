@@ -1,7 +1,9 @@
 """Extended-precision integer arithmetic (PTX ISA, chapter of that name): add, sub and mad with a carry flag.
 
 The flag is an operand here (`ptx.carry`): the second destination of the forms with `.cc`, the last source of addc,
-subc and madc. For subtraction it is the borrow.
+subc and madc. The manual calls it the borrow after a subtraction; hardware keeps the carry of a + ~b + 1, which is set
+where nothing is borrowed (assembled code of sm_90; an H200). It shows where the two kinds are mixed: `sub.cc` then
+`addc` adds 1 when nothing was borrowed, `add.cc` then `subc` takes 1 away when nothing was carried.
 """
 
 from __future__ import annotations
@@ -40,16 +42,16 @@ def _adder(k: Kit, n: int) -> Any:
 
 
 def _subtractor(k: Kit, n: int) -> Any:
-    """(a, b, borrow in or None) -> (difference, borrow out)"""
-    sub, lt, or_, widen = k.sub(n), k.lt_u(n), k.or_(1), _widen(k, n)
+    """(a, b, carry in or None) -> (difference, carry out): a carry is no borrow"""
+    sub, lt, or_, not_, widen = k.sub(n), k.lt_u(n), k.or_(1), k.not_(1), _widen(k, n)
 
     def difference(a: Any, b: Any, flag: Any = None) -> tuple[Any, Any]:
         first = sub(a, b)
         borrow = lt(a, b)
         if flag is None:
-            return first, borrow
-        second = sub(first, widen(flag))
-        return second, or_(borrow, lt(first, second))
+            return first, not_(borrow)
+        second = sub(first, widen(not_(flag)))
+        return second, not_(or_(borrow, lt(first, second)))
 
     return difference
 
@@ -114,10 +116,10 @@ def addc_cc(k: Kit, type: str) -> Any:
     writes=("d", "carry"),
     cost=Cost.INT,
     ref=_REF + "sub-cc",
-    vectors=[vec(".cc.u32", 1, 2, d=(0xFFFFFFFF, 1), why="borrows")],
+    vectors=[vec(".cc.u32", 1, 2, d=(0xFFFFFFFF, 0), why="borrows, so there is no carry")],
 )
 def sub_cc(k: Kit, type: str) -> Any:
-    """d = a - b, carry = the borrow"""
+    """d = a - b, carry = nothing was borrowed"""
     return _subtractor(k, width(type))
 
 
@@ -127,10 +129,10 @@ def sub_cc(k: Kit, type: str) -> Any:
     types=_FLAGS,
     cost=Cost.INT,
     ref=_REF + "subc",
-    vectors=[vec(".u32", 5, 2, 1, d=2, why="subtracts the borrow")],
+    vectors=[vec(".u32", 5, 2, 0, d=2, why="subtracts the borrow"), vec(".u32", 5, 2, 1, d=3, why="none")],
 )
 def subc(k: Kit, type: str) -> Any:
-    """d = a - (b + flag)"""
+    """d = a - (b + 1 - flag)"""
     difference = _subtractor(k, width(type))
     return lambda a, b, flag: difference(a, b, flag)[0]
 
@@ -142,10 +144,10 @@ def subc(k: Kit, type: str) -> Any:
     writes=("d", "carry"),
     cost=Cost.INT,
     ref=_REF + "subc",
-    vectors=[vec(".cc.u32", 0, 0, 1, d=(0xFFFFFFFF, 1), why="the borrow alone may borrow")],
+    vectors=[vec(".cc.u32", 0, 0, 0, d=(0xFFFFFFFF, 0), why="the borrow alone may borrow")],
 )
 def subc_cc(k: Kit, type: str) -> Any:
-    """d = a - (b + flag), carry = the borrow"""
+    """d = a - (b + 1 - flag), carry = nothing was borrowed"""
     return _subtractor(k, width(type))
 
 

@@ -20,20 +20,21 @@ def bra(k: Kit, uni: bool) -> Any:
     return None
 
 
-@isa.op("brx.idx{.uni} index{, list}", types={"index": "u32", "list": "label"}, writes=(), cost=Cost.CONTROL,
-        ref="control-flow-instructions-brx-idx", since=((6, 0), 30))
+@isa.op("brx.idx{.uni} index{, list}", types={"index": "u32", "list": "label"}, writes=(), effect=Effect.CALL,
+        cost=Cost.CONTROL,        ref="control-flow-instructions-brx-idx", since=((6, 0), 30))
 def brx(k: Kit, uni: bool) -> Any:
     """continue at the label list[index]; the transfer itself is made of plain branches (ptx.flatten)"""
     return lambda *_: None
 
 
-@isa.op("call{.uni}", cost=Cost.CONTROL, ref="control-flow-instructions-call")
+@isa.op("call{.uni}", effect=Effect.CALL, cost=Cost.CONTROL, ref="control-flow-instructions-call")
 def call(k: Kit, uni: bool) -> Any:
     """a call as it is counted; the transfer itself is made of moves and plain branches (ptx.flatten)"""
     return lambda: None
 
 
-@isa.op("call{.uni} {results}, function, {arguments}{, list}", writes=("results",), cost=Cost.CONTROL,
+@isa.op("call{.uni} {results}, function, {arguments}{, list}", writes=("results",), effect=Effect.CALL,
+        cost=Cost.CONTROL,
         types=dict.fromkeys(("results", "function", "arguments", "list"), "label"), counted=("results", "arguments"),
         ref="control-flow-instructions-call")
 def call_function(k: Kit, uni: bool, **_: Any) -> Any:

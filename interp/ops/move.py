@@ -22,6 +22,14 @@ def mov(k: Kit, type: str) -> Any:
     return lambda a: a
 
 
+@isa.op("mov.vec.type {d}, {a}", vec=(".v2", ".v4", ".v8"), type=(*MOVABLE[1:], ".b8", ".u8", ".s8"), cost=Cost.MOVE,
+        types=lambda vec, type: {n: (type, int(vec[1:])) for n in ("d", "a")},
+        ref="data-movement-and-conversion-instructions-mov")
+def mov_vector(k: Kit, vec: str, type: str) -> Any:
+    """d = a, element by element"""
+    return lambda a: a
+
+
 def _parts(type: str, count: int) -> tuple[str, int]:
     return f"b{width(type) // count}", count
 

@@ -7,6 +7,7 @@ machine instruction; the others have the fix-up code that the assembler puts rou
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from interp.kit import Kit
@@ -137,3 +138,36 @@ def rcp_f64(k: Kit) -> Any:
 def rsqrt_f64(k: Kit) -> Any:
     """d = a gross approximation of 1/sqrt(a) from its upper word"""
     return _seed(k, "rsqrt_seed_f64")
+
+
+@isa.op("rsqrt.approx.f64 d, a", types={"d": "f64", "a": "f64"}, cost=Cost.SFU, since=((4, 0), 20),
+        ref="floating-point-instructions-rsqrt",
+        vectors=[vec(".approx.f64", 0x4010_0000_0000_0000, d=0x3FE0_0000_0000_0000, why="1/sqrt 4"),
+                 vec(".approx.f64", 1 << 63, d=0xFFF0_0000_0000_0000, why="minus infinity of minus zero"),
+                 vec(".approx.f64", 1 << 62 | 1 << 63, d=0xFFF8_0000_0000_0000, why="no root of a negative number")])
+def rsqrt_refined_f64(k: Kit) -> Any:
+    """d = 1/sqrt(a): the seed and one step of third order, as the assembler's code for sm_75 to sm_120 has it"""
+    seed, mul, fma, select = _seed(k, "rsqrt_seed_f64"), k.fmul(64), k.fma(64), k.select(64)
+    number = partial(k.const, 64)
+    neg, and_, or_, eq, lt = k.xor(64), k.and_(64), k.or_(64), k.eq(64), k.lt_u(64)
+    sign, infinity = number(1 << 63), number(0x7FF << 52)
+
+    def refine(a: Any) -> Any:
+        y = seed(a)
+        e = fma(a, neg(mul(y, y), sign), number(0x3FF0 << 48))  # 1 - a y^2
+        h = fma(e, number(0x3FD8 << 48), number(0x3FE0 << 48))  # 1/2 + 3/8 e
+        return fma(h, mul(y, e), y)
+
+    def run(a: Any) -> Any:
+        magnitude = and_(a, number((1 << 63) - 1))
+        small = lt(magnitude, number(1 << 52))
+        # subnormal: of 2^54 a, and the result by 2^27
+        scaled = select(small, mul(a, number(0x4350 << 48)), a)
+        d = refine(scaled)
+        d = select(small, mul(d, number(0x41A0 << 48)), d)
+        d = select(eq(a, infinity), number(0), d)
+        d = select(lt(sign, a), number(0xFFF8 << 48), d)
+        d = select(eq(magnitude, number(0)), or_(a, infinity), d)
+        return select(lt(infinity, magnitude), or_(a, number(1 << 51)), d)
+
+    return run

@@ -146,7 +146,7 @@ class _Linker:
         last = self.kernel.blocks[-1].insts[-1:]
         if not last or last[0].op not in ("ret", "exit", "trap", "bra") or last[0].guard is not None:
             code.put("ret", at=start, why="the end of the kernel")
-        for name, function in self.functions.items():
+        for function in self.functions.values():
             code.label(function.entry)
             self._body(function)
             code.put("bra", ir.Sym(function.leave), at=function.kernel.loc or start, why=_CALL)
@@ -303,11 +303,11 @@ class _Linker:
     def _pass(self, source: Place, target: Place, param: ir.Param, inst: ir.Inst) -> None:
         """Copy a parameter's bytes. Between two registers a move; else as large parts as alignment allows."""
         code, at = self.code, inst.loc
+        if source.register is not None and target.register is not None:
+            code.put(f"mov.{_moved_as(param.type)}", target.register, source.register, at=at, why=_CALL)
+            return
         for offset, size in _parts(param):
             bits = 8 * size
-            if source.register is not None and target.register is not None:
-                code.put(f"mov.{_moved_as(param.type)}", target.register, source.register, at=at, why=_CALL)
-                return
             word = source.register if source.register is not None else code.fresh(f"b{max(bits, 16)}")
             if source.register is None:
                 code.put(f"ld.param::func.b{bits}", word, source.at(offset), at=at, why=_CALL)

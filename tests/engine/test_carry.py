@@ -89,3 +89,19 @@ def test_carry_outlives_branches_and_guards() -> None:
     for i, (a, b, r) in enumerate(_run(body)):
         carry = 1 if i < 40 else 0 if i == 50 else (a % 2**32 + b % 2**32) >> 32
         assert r == (a + b) % 2**32 + (carry << 32)
+
+
+def test_subtractions_and_additions_share_the_flag() -> None:
+    """After a subtraction the flag says that nothing was borrowed, as an H200 has it."""
+    body = """
+        sub.cc.u32 %r30, %r10, %r20;
+        addc.u32 %r31, 0, 0;
+        add.cc.u32 %r32, %r10, %r20;
+        subc.u32 %r33, 0, 0;
+    """
+    for a, b, r in _run(body):
+        low_a, low_b = a % 2**32, b % 2**32
+        words = [r >> 32 * i & 0xFFFFFFFF for i in range(4)]
+        carry = low_a + low_b >= 2**32
+        expected = [(low_a - low_b) % 2**32, int(low_a >= low_b), (low_a + low_b) % 2**32, 0 if carry else 0xFFFFFFFF]
+        assert words == expected

@@ -1,4 +1,4 @@
-"""Where outside test suites are: in a checkout that the user names, or in `.judges/` beside the tests. Never copied here.
+"""Where outside test suites are: in a checkout that the user names, or in `.judges/`. Never copied here.
 
 `GPUEMU_<NAME>` names a checkout; `make judges` clones the missing ones. Without one the tests skip, and say so.
 """

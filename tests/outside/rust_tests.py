@@ -17,7 +17,7 @@ _LITERAL = re.compile(
     r"(-?)(0x[\da-fA-F_]+|0b[01_]+|\d[\d_]*(?:\.[\d_]+)?(?:e-?\d+)?)((?:[iu](?:8|16|32|64)|(?<!x)f(?:32|64))?)\Z"
 )
 _NAMED = {
-    "f32::NAN": ("f32", float("nan")), "f32::INFINITY": ("f32", float("inf")), "f32::MAX": ("f32", 3.4028234663852886e38),
+    "f32::NAN": ("f32", float("nan")), "f32::INFINITY": ("f32", float("inf")),
     "f32::NEG_INFINITY": ("f32", float("-inf")), "half::f16::NAN": ("f16", float("nan")),
     "half::f16::INFINITY": ("f16", float("inf")), "half::f16::NEG_INFINITY": ("f16", float("-inf")),
     "std::f32::consts::PI": ("f32", 3.1415927410125732), "std::f32::consts::PI / 2f32": ("f32", 1.5707963705062866),
