@@ -1,6 +1,7 @@
 """The command line. Each command is a file of `gpuemu/commands/` that imports what it needs when it runs.
 
 Exit codes of `ci` and `run`: 0 clean, 1 findings, 2 usage or configuration, 3 could not be checked (130: Ctrl-C).
+`conform`: 0 the same bits, 1 something differs, 2 usage, 3 could not be compared.
 `diff`: 0 clean, 1 a limit is broken, 2 usage or configuration, 3 could not be measured.
 `doctor`: 0 kernels can be checked here, 3 they cannot. `init`: 0, 2 usage.
 `reproduce`: 1 reproduced, 0 passes now, 2 usage, 3 cannot run (also: no such replay) or the bytes differ.
@@ -14,6 +15,7 @@ from typing import NoReturn
 import click
 
 from gpuemu.commands.ci import ci
+from gpuemu.commands.conform import conform
 from gpuemu.commands.diff import diff
 from gpuemu.commands.doctor import doctor
 from gpuemu.commands.init import init
@@ -30,6 +32,7 @@ def cli() -> None:
 
 
 cli.add_command(ci)
+cli.add_command(conform)
 cli.add_command(diff)
 cli.add_command(doctor)
 cli.add_command(init)

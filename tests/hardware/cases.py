@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 import gpuemu
-from tests.hardware import clusters
+from tests.hardware import clusters, programs
 from tests.ptx.regenerate import read
 
 CASES: dict[str, Callable[[], None]] = {}
@@ -136,3 +136,4 @@ for _name in CLUSTERS:
         CASES[f"{_name}_{_n}ctas_sm90"] = _hopper(_name, "sm_90", num_ctas=_n)
 for _name in clusters.BODIES:
     CASES[f"cluster_{_name}_sm90"] = clusters.case(_name)
+CASES |= programs.programs()

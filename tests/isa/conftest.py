@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from interp.launch import Module
+from gpuemu.conform.answers import Answers, stored
+from gpuemu.conform.compare import execute
+from gpuemu.conform.forms import WORDS, Form, forms, lane_records, spread, vector_form
+from gpuemu.conform.words import inputs, place
 from ptx.isa import Op, Vector
-from tests.isa.forms import WORDS, Form, forms, inputs, lane_records, place, ptx, rows, spread, vector_form
 
 FORMS_PER_RECORD = 3
-BATCH = 64
-ANSWERS = Path(__file__).with_name("h200_forms.npz")
 
 
 @dataclass(frozen=True)
@@ -30,29 +29,15 @@ class Executed:
     random: range
 
 
-def execute(items: list[Form], words: np.ndarray) -> dict[str, np.ndarray]:
-    """Results of forms on input words, by opcode."""
-    lanes = len(words)
-    out: dict[str, np.ndarray] = {}
-    for start in range(0, len(items), BATCH):
-        batch = items[start : start + BATCH]
-        order = list(rows(batch))
-        results = np.zeros((len(order), lanes), np.uint64)
-        entry = Module.from_ptx(ptx(batch, lanes))["forms"]
-        done = entry.launch((lanes // 32,), (32,), [words.reshape(-1), results.reshape(-1)], counters=False)
-        assert not done.findings
-        for (f, index), row in zip(order, results, strict=True):
-            if index == 0:
-                out[f.opcode] = row[None]
-            else:
-                out[f.opcode] = np.concatenate([out[f.opcode], row[None]])
-    return out
+@pytest.fixture(scope="session")
+def answers() -> Answers:
+    (found,) = stored()
+    return found
 
 
 @pytest.fixture(scope="session")
-def stored_words() -> np.ndarray:
-    with np.load(ANSWERS, allow_pickle=False) as archive:
-        return archive["words"]
+def stored_words(answers: Answers) -> np.ndarray:
+    return answers.words
 
 
 @pytest.fixture(scope="session")

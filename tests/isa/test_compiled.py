@@ -1,33 +1,19 @@
 """The compiled engine against the records' examples, the exact kit, and an H200.
 
-`h200_forms.npz`: answers of an NVIDIA H200 (driver API 13.0) for every form that existed when it was made; `on_gpu.py`
-makes it."""
+`gpuemu/conform/answers` has the answers of a GPU for every form that it has."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from gpuemu.conform.answers import Answers
+from gpuemu.conform.compare import compare
+from gpuemu.conform.explained import NOT_ASKED, reason
+from gpuemu.conform.forms import lane_records
+from gpuemu.conform.words import operand_words
 from interp.kits.exact import ExactKit
-from tests.isa.conftest import ANSWERS, Executed
-from tests.isa.forms import lane_records, operand_words
-
-NOT_ASKED = {
-    "cvta": "32-bit addresses are not accepted by the assembler for sm_90",
-    "mapa": "the assembler for sm_90 makes a byte permutation of it",
-    "getctarank": "the assembler for sm_90 makes a shift of it",
-    "isspacep": "the answer depends on where the driver lays the state spaces",
-}
-"""Opcodes whose answers are not compared, by what they begin with."""
-DIFFERENT = {
-    "mad.hi.sat.s32": "the assembler merges it with mad.hi.s32 of the same operands, losing the clamp; alone it clamps",
-}
-
-
-UNDEFINED: dict[str, Callable[[list[int]], bool]] = {"fns.b32": lambda sources: sources[1] > 31}
-"""Operands for which the manual leaves the answer open, by opcode."""
+from tests.isa.conftest import Executed
 
 
 def in_register(word: int, type: str) -> int:
@@ -61,25 +47,27 @@ def test_random_words_as_the_exact_kit(op, executed: Executed) -> None:  # type:
     assert wrong == []
 
 
-@pytest.mark.judge
-def test_answers_of_an_h200(executed: Executed) -> None:
-    with np.load(ANSWERS, allow_pickle=False) as archive:
-        index = {str(opcode): i for i, opcode in enumerate(archive["opcodes"])}
-        first, answers = archive["first"], archive["answers"]
+def test_answers_of_an_h200(executed: Executed, answers: Answers) -> None:
+    """A few forms of every record here; all of them in `make judges`."""
     wrong, missing = [], []
     for opcode, f in executed.chosen.items():
-        if f.op.name in NOT_ASKED or opcode in DIFFERENT:
+        if f.op.name in NOT_ASKED or opcode in answers.refused or f.op.since[1] > 90:
             continue
-        if opcode not in index:
+        if opcode not in answers.results:
             missing.append(opcode)
             continue
-        for row, got in enumerate(executed.results[opcode]):
-            expected = answers[first[index[opcode]] + row]
-            for i in np.nonzero(got[executed.stored] != expected)[0]:
+        for row, expected in zip(executed.results[opcode], answers.results[opcode], strict=True):
+            for i in np.nonzero(row[executed.stored] != expected)[0]:
                 lane = executed.stored[int(i)]
                 sources = operand_words(f, executed.words[lane])
-                if opcode in UNDEFINED and UNDEFINED[opcode](sources):
-                    continue
-                wrong.append(f"{opcode} {[hex(w) for w in sources]}: {int(got[lane]):#x}, H200 {int(expected[i]):#x}")
-    assert missing == [], "ask the hardware: tests/isa/on_gpu.py"
+                if reason(opcode, sources) is None:
+                    wrong.append(f"{opcode} {[hex(w) for w in sources]}: {int(row[lane]):#x}, {int(expected[i]):#x}")
+    assert missing == [], "ask the hardware: gpuemu conform --export"
     assert wrong == []
+
+
+@pytest.mark.judge
+def test_every_form_on_the_answers_of_an_h200(answers: Answers) -> None:
+    found = compare(answers)
+    assert [o.example for o in found if o.different] == []
+    assert sum(o.compared > 0 for o in found) > 2500

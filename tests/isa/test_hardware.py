@@ -21,9 +21,6 @@ FOLDER = Path(__file__).parent.parent / "hardware"
 FULL = Path(__file__).parents[3] / "shared" / "h200"
 BATCH = 24
 
-NOT_MODELLED = {
-    "rsqrt.approx.f64": "a software sequence of ptxas; its starting point, rsqrt.approx.ftz.f64, is modelled",
-}
 ELSEWHERE = "wgmma"
 """Cases over shared-memory matrices have their own suite."""
 
@@ -35,7 +32,7 @@ def description() -> dict[str, dict[str, Any]]:
 
 
 def names() -> list[str]:
-    return [n for n, d in description().items() if d["kind"] == "lanes" and n not in NOT_MODELLED]
+    return [n for n, d in description().items() if d["kind"] == "lanes"]
 
 
 def kernel(batch: list[str], lanes: int) -> str:
@@ -127,4 +124,4 @@ def test_all_lanes() -> None:
 def test_every_case_is_accounted_for() -> None:
     run = set(names())
     rest = {n for n in description() if n not in run}
-    assert {n for n in rest if not n.startswith(ELSEWHERE)} == set(NOT_MODELLED)
+    assert {n for n in rest if not n.startswith(ELSEWHERE)} == set()

@@ -7,10 +7,10 @@ from collections import defaultdict
 import pytest
 
 import interp.runtime.functions  # noqa: F401  (declares the lane functions)
+from gpuemu.conform.forms import lane_records, opcodes, vector_form
 from interp.kits.exact import ExactKit
 from interp.ops import ISA
 from ptx.isa import Op, Vector
-from tests.isa.forms import lane_records, opcodes, vector_form
 
 
 def _examples() -> list[tuple[Op, Vector]]:

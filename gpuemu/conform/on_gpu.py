@@ -1,9 +1,9 @@
-"""Run exported launches on a real GPU and compare every byte: `python on_gpu.py DIR`. Needs numpy and a CUDA driver
-only.
+"""Run a bundle (`bundle.py`) on a real GPU: `python on_gpu.py DIR`. Needs numpy and a CUDA driver only.
 
-DIR holds one `.npz` a launch, written by `export.py`: the cubin, the parameter block with the places of its pointers,
-the memory before the launch, and the memory after it as the emulator left it. Prints one line a launch and writes
-`results.json`, whose digests of the GPU's memory are what `h200_launches.json` holds.
+DIR holds assembled forms (`forms.json`, `words.npy`, cubins) and one `launch-*.npz` a launch: the cubin, the parameter
+block with the places of its pointers, the memory before the launch, and the memory after it as the emulator left it.
+Writes `forms.npz`, the result words of the forms, and `results.json`: the GPU, and for each launch how many bytes
+differ and the digests of the GPU's memory.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import ctypes
 import hashlib
 import json
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 TENSOR_TYPES = {
     "u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9,
@@ -24,7 +27,7 @@ TENSOR_TYPES = {
 
 
 class Gpu:
-    """Just enough of the CUDA driver API."""
+    """Just enough of the CUDA driver API. Raises OSError without a driver, RuntimeError for a CUDA error."""
 
     def __init__(self) -> None:
         self.cuda = ctypes.CDLL("libcuda.so.1")
@@ -98,22 +101,43 @@ class Gpu:
 
 
 def main(folder: Path) -> int:
+    """Run everything in a folder."""
     gpu = Gpu()
-    results = {"gpu": gpu.description, "launches": {}}
-    for path in sorted(folder.glob("*.npz")):
+    results: dict[str, Any] = {"gpu": gpu.description, "date": date.today().isoformat(), "launches": {}}
+    if (folder / "forms.json").exists():
+        arrays: dict[str, Any] = run_forms(gpu, folder)
+        np.savez_compressed(folder / "forms.npz", **arrays)
+    for path in sorted(folder.glob("launch-*.npz")):
         case = np.load(path, allow_pickle=False)
         meta = json.loads(str(case["meta"]))
         try:
-            told = run(gpu, case, meta)
+            told = run_launch(gpu, case, meta)
         except Exception as error:  # one failing case must not hide the others
             told = {"error": str(error)}
-        results["launches"][path.stem] = told
+        results["launches"][path.stem.removeprefix("launch-")] = told
         print(path.stem, {k: v for k, v in told.items() if k not in ("before", "after")}, flush=True)
     (folder / "results.json").write_text(json.dumps(results, indent=1))
     return 0
 
 
-def run(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
+def run_forms(gpu: Gpu, folder: Path) -> dict[str, Any]:
+    """Result words of all forms, by the number of their batch: u64 [rows, lanes]."""
+    words = np.load(folder / "words.npy")
+    lanes = len(words)
+    source = gpu.upload(words)
+    answers = {}
+    for batch in json.loads((folder / "forms.json").read_text()):
+        pointer = gpu.upload(np.zeros((batch["rows"], lanes), np.uint64))
+        params = source.to_bytes(8, "little") + pointer.to_bytes(8, "little")
+        meta = {"entry": "forms", "grid": [lanes // 32, 1, 1], "block": [32, 1, 1], "shared": 0, "offsets": [0, 8]}
+        gpu.launch((folder / batch["cubin"]).read_bytes(), meta, params)
+        answers[batch["cubin"]] = gpu.download(pointer, batch["rows"] * lanes * 8).view(np.uint64).reshape(-1, lanes)
+        gpu.free(pointer)
+    return answers
+
+
+def run_launch(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
+    """Run one recorded launch and compare all memory with the emulator's."""
     befores = [case[f"before{i}"] for i in range(meta["storages"])]
     pointers = [gpu.upload(b) for b in befores]
     params = bytearray(case["params"].tobytes())
@@ -124,7 +148,7 @@ def run(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
     gpu.launch(case["cubin"].tobytes(), meta, bytes(params))
     differing = changed = 0
     first = None
-    digests = {"before": [], "after": []}
+    digests: dict[str, list[str]] = {"before": [], "after": []}
     for i, (pointer, before) in enumerate(zip(pointers, befores, strict=True)):
         got, want = gpu.download(pointer, before.nbytes), case[f"after{i}"]
         gpu.free(pointer)

@@ -1,0 +1,80 @@
+"""What a GPU returned for the forms of the lane instructions: one archive a GPU.
+
+`words`: the input, u64 [lanes, WORDS]. `opcodes`, `first`: an opcode's results are rows `first[i]` and following of
+`answers`, u64 [rows, lanes]. `about`: JSON with the GPU's name, driver API version, date, target of the code, and the
+opcodes that the assembler refused for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from gpuemu.conform.words import Words
+from gpuemu.files import write_atomically
+from ptx.errors import InvalidInput
+
+FOLDER = Path(__file__).parent / "answers"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """`results`: opcode → u64 [results, lanes]. `refused`: opcodes that the assembler does not take for `target`."""
+
+    gpu: str
+    date: str
+    target: str
+    words: Words
+    results: Mapping[str, Words]
+    refused: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """One line: which GPU, when."""
+        return f"{self.gpu}, code for {self.target}, {self.date}"
+
+
+def load(path: Path) -> Answers:
+    """Read an archive. InvalidInput when it is none of ours."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            about = json.loads(str(archive["about"]))
+            rows, first, opcodes = archive["answers"], archive["first"], [str(o) for o in archive["opcodes"]]
+            ends = [*first[1:].tolist(), len(rows)]
+            results = {o: rows[a:b] for o, a, b in zip(opcodes, first.tolist(), ends, strict=True)}
+            return Answers(
+                about["gpu"], about["date"], about["target"], archive["words"], results, tuple(about["refused"])
+            )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(
+            f"{path} does not hold answers of a GPU: {error}", help="`gpuemu conform --gpu --record FILE` makes them"
+        ) from error
+
+
+def save(answers: Answers, path: Path) -> None:
+    """Write an archive, atomically."""
+    opcodes = sorted(answers.results)
+    counts = [len(answers.results[o]) for o in opcodes]
+    about = {
+        "gpu": answers.gpu, "date": answers.date, "target": answers.target, "refused": list(answers.refused),
+    }  # fmt: skip
+    data = BytesIO()
+    np.savez_compressed(
+        data,
+        about=np.array(json.dumps(about)),
+        words=answers.words,
+        opcodes=np.array(opcodes),
+        first=np.cumsum([0, *counts])[:-1].astype(np.int32),
+        answers=np.concatenate([answers.results[o] for o in opcodes]),
+    )
+    write_atomically(path, data.getvalue())
+
+
+def stored() -> list[Answers]:
+    """The answers that come with the project."""
+    return [load(path) for path in sorted(FOLDER.glob("*_forms.npz"))]

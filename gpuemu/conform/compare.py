@@ -1,0 +1,78 @@
+"""The emulator against a GPU's answers: every form on the stored operand words, every result word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuemu.conform.answers import Answers
+from gpuemu.conform.explained import reason
+from gpuemu.conform.forms import Form, forms, lane_records, ptx, rows
+from gpuemu.conform.words import Words, operand_words
+from interp.launch import Module
+
+BATCH = 64
+"""Forms of one kernel."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One opcode: result words compared, those that differ and are not explained, those that do and are; the first
+    difference in words. `compared` is 0 where the answers do not have the opcode."""
+
+    opcode: str
+    syntax: str
+    compared: int
+    different: int = 0
+    explained: int = 0
+    why: str | None = None
+    example: str | None = None
+
+
+def execute(items: Sequence[Form], words: Words, device: str | None = None) -> dict[str, Words]:
+    """Results of forms on input words: opcode → u64 [results, lanes]. Lanes are run in whole warps."""
+    lanes = len(words)
+    out: dict[str, Words] = {}
+    for start in range(0, len(items), BATCH):
+        batch = items[start : start + BATCH]
+        order = list(rows(batch))
+        results = np.zeros((len(order), lanes), np.uint64)
+        entry = Module.from_ptx(ptx(batch, lanes), device=device)["forms"]
+        done = entry.launch((lanes // 32,), (32,), [words.reshape(-1), results.reshape(-1)], counters=False)
+        assert not done.findings, done.findings
+        at = 0
+        for f in batch:
+            out[f.opcode] = results[at : at + len(f.results)]
+            at += len(f.results)
+    return out
+
+
+def compare(answers: Answers, chosen: Callable[[Form], bool] = lambda _: True) -> list[Outcome]:
+    """Every form of the instruction table against a GPU's answers, in the table's order."""
+    items = [f for op in lane_records() for f in forms(op) if chosen(f)]
+    known = [f for f in items if f.opcode in answers.results]
+    results = execute(known, answers.words, answers.target)
+    return [_outcome(f, answers, results.get(f.opcode)) for f in items]
+
+
+def _outcome(f: Form, answers: Answers, got: Words | None) -> Outcome:
+    if got is None:
+        missing = "the assembler refuses it" if f.opcode in answers.refused else "not asked"
+        return Outcome(f.opcode, f.op.syntax, 0, why=missing)
+    expected = answers.results[f.opcode]
+    wrong = explained = 0
+    why = example = None
+    for row, lane in zip(*np.nonzero(got != expected), strict=True):
+        sources = operand_words(f, answers.words[lane])
+        known = reason(f.opcode, sources)
+        if known is not None:
+            explained, why = explained + 1, known
+            continue
+        wrong += 1
+        example = example or (
+            f"{f.opcode} {' '.join(map(hex, sources))}: {int(got[row, lane]):#x}, "
+            f"{answers.gpu.partition(',')[0]} {int(expected[row, lane]):#x}"
+        )
+    return Outcome(f.opcode, f.op.syntax, got.size, wrong, explained, why, example)

@@ -1,0 +1,115 @@
+"""Small PTX programs of what Triton's kernels leave out, for the comparison with a real GPU (`cases.py`): calls,
+indexed branches, reducing barriers, the carry flag, refined functions.
+
+Each has the parameters `out` (u32, WORDS a thread) and `given` (u64, WORDS a thread).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import gpuemu
+from tests.engine.test_calls import FUNCTIONS, TWICE, call
+
+THREADS, GRID, WORDS = 128, 2, 4
+HEAD = """
+.reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f64 %fd<9>; .reg .b64 %po, %pi;
+mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r0, %tid.x; mad.lo.u32 %r1, %r1, %r2, %r0;
+ld.param.u64 %po, [out]; ld.param.u64 %pi, [given]; mad.wide.u32 %po, %r1, 16, %po; mad.wide.u32 %pi, %r1, 32, %pi;
+ld.global.v2.u64 {%rd10, %rd11}, [%pi]; ld.global.v2.u64 {%rd12, %rd13}, [%pi+16];
+cvt.u32.u64 %r10, %rd10; cvt.u32.u64 %r11, %rd11; cvt.u32.u64 %r12, %rd12; cvt.u32.u64 %r13, %rd13;
+"""
+STORE = "st.global.v4.u32 [%po], {%r30, %r31, %r32, %r33}; ret;"
+
+FACTORIAL = """
+.func (.param .b32 r) fact(.param .b32 n) { .reg .b32 %r<9>; .reg .pred %p;
+    ld.param.u32 %r1, [n]; mov.u32 %r4, 1; setp.lt.u32 %p, %r1, 2; @%p bra DONE; sub.u32 %r2, %r1, 1;
+    { .param .b32 p0; st.param.b32 [p0], %r2; .param .b32 q0; call (q0), fact, (p0); ld.param.b32 %r3, [q0]; }
+    mul.lo.u32 %r4, %r3, %r1;
+DONE: st.param.b32 [r], %r4; ret; }
+"""
+
+PROGRAMS: dict[str, tuple[str, str]] = {
+    "calls": (
+        TWICE,
+        call("twice", "%r10", "%r30")
+        + "and.b32 %r3, %r0, 1; setp.eq.u32 %p1, %r3, 0; @%p1 bra EVEN;"
+        + call("twice", "%r11", "%r31")
+        + "bra JOIN; EVEN:"
+        + call("twice", "%r12", "%r31")
+        + "JOIN: add.u32 %r32, %r30, %r31; mov.u32 %r33, 0;",
+    ),
+    "recursion": (
+        FACTORIAL,
+        "and.b32 %r3, %r10, 11;" + call("fact", "%r3", "%r30") + "mov.u32 %r31, %r3; mov.u32 %r32, 0; mov.u32 %r33, 0;",
+    ),
+    "pointers": (
+        FUNCTIONS,
+        "and.b32 %r3, %r10, 1; mul.wide.u32 %rd2, %r3, 8; mov.u64 %rd3, both; add.u64 %rd3, %rd3, %rd2;"
+        "ld.global.u64 %rd4, [%rd3]; P: .callprototype (.param .b32 _) _ (.param .b32 _);"
+        + call("%rd4", "%r11", "%r30", ", P").replace("call.uni", "call")
+        + "mov.u32 %r31, %r3; mov.u32 %r32, 0; mov.u32 %r33, 0;",
+    ),
+    "indexed_branch": (
+        "",
+        "rem.u32 %r3, %r10, 7; T: .branchtargets L0, L1, L2, L3, L4, L5, L6; brx.idx %r3, T;"
+        + "".join(f"L{i}: mov.u32 %r30, {100 + i}; bra JOIN;" for i in range(7))
+        + "JOIN: mov.u32 %r31, %r3; mov.u32 %r32, 0; mov.u32 %r33, 0;",
+    ),
+    "reducing_barriers": (
+        "",
+        "setp.lt.s32 %p1, %r10, 0; setp.ne.u32 %p2, %r0, 200; bar.red.popc.u32 %r30, 0, %p1;"
+        "bar.red.popc.u32 %r31, 0, !%p1; bar.red.and.pred %p3, 0, %p2; bar.red.or.pred %p4, 0, !%p2;"
+        "selp.u32 %r32, 1, 0, %p3; selp.u32 %r33, 1, 0, %p4;",
+    ),
+    "carry_mixed": (
+        "",
+        "sub.cc.u32 %r30, %r10, %r11; addc.u32 %r31, %r12, 0; add.cc.u32 %r32, %r10, %r11; subc.u32 %r33, %r13, 0;",
+    ),
+    "carry_mixed_64": (
+        "",
+        "sub.cc.u64 %rd20, %rd10, %rd11; addc.u64 %rd21, %rd12, %rd13; mov.b64 {%r30, %r31}, %rd21;"
+        "add.cc.u64 %rd20, %rd10, %rd11; subc.u64 %rd21, %rd12, %rd13; mov.b64 {%r32, %r33}, %rd21;",
+    ),
+    "rsqrt_f64": (
+        "",
+        "mov.b64 %fd1, %rd10; rsqrt.approx.f64 %fd2, %fd1; mov.b64 {%r30, %r31}, %fd2;"
+        "and.b64 %rd20, %rd11, 0x7FFFFFFFFFFFFFFF; mov.b64 %fd1, %rd20; rsqrt.approx.f64 %fd2, %fd1;"
+        "mov.b64 {%r32, %r33}, %fd2;",
+    ),
+}
+
+
+def text(outside: str, body: str) -> str:
+    """PTX of a program."""
+    return (
+        f".version 8.4\n.target sm_90\n.address_size 64\n{outside}\n"
+        f".visible .entry program(.param .u64 out, .param .u64 given)\n{{{HEAD}{body}{STORE}}}\n"
+    )
+
+
+def words(seed: int, count: int) -> np.ndarray:
+    """Random 64-bit words, a quarter of them with special upper halves."""
+    random = np.random.Generator(np.random.PCG64(seed))
+    out = random.integers(0, 1 << 64, count, dtype=np.uint64)
+    special = np.array([0, 1 << 63, 0x7FF0 << 48, 0xFFF0 << 48, 0x7FF8 << 48, 1, 1 << 51, (1 << 52) - 1], np.uint64)
+    chosen = random.integers(0, 4, count) == 0
+    out[chosen] = special[random.integers(0, len(special), count)][chosen]
+    return out
+
+
+def programs() -> dict[str, Callable[[], None]]:
+    """Launches by name."""
+
+    def launcher(outside: str, body: str) -> Callable[[], None]:
+        def run() -> None:
+            module = gpuemu.Module.from_ptx(text(outside, body), fmad="off")
+            out = np.zeros(GRID * THREADS * WORDS, np.uint32)
+            given = words(5, GRID * THREADS * WORDS)
+            module["program"].launch(grid=(GRID,), block=(THREADS,), args=[out, given])
+
+        return run
+
+    return {f"program_{name}_sm90": launcher(*parts) for name, parts in PROGRAMS.items()}
