@@ -16,6 +16,8 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     convert,
     convert_packed,
     convert_same,
+    convert_stochastic,
+    convert_tiny,
     float32,
     float64,
     half,

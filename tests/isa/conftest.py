@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from interp.launch import Module
 from ptx.isa import Op, Vector
-from tests.isa.forms import WORDS, Form, forms, inputs, lane_records, place, ptx, rows, spread, vector_form
+from tests.isa.forms import WORDS, Form, forms, inputs, lane_records, place, ptx, rows, spread, target_of, vector_form
 
 FORMS_PER_RECORD = 3
 BATCH = 64
@@ -30,16 +31,24 @@ class Executed:
     random: range
 
 
-def execute(items: list[Form], words: np.ndarray) -> dict[str, np.ndarray]:
+def batches(items: list[Form]) -> Iterator[tuple[tuple[str, str], list[Form]]]:
+    """Forms that one module can hold, with its target and PTX version."""
+    for target in sorted({target_of(f.op) for f in items}):
+        same = [f for f in items if target_of(f.op) == target]
+        for start in range(0, len(same), BATCH):
+            yield target, same[start : start + BATCH]
+
+
+def execute(items: list[Form], words: np.ndarray, engine: str = "compiled") -> dict[str, np.ndarray]:
     """Results of forms on input words, by opcode."""
     lanes = len(words)
     out: dict[str, np.ndarray] = {}
-    for start in range(0, len(items), BATCH):
-        batch = items[start : start + BATCH]
+    for target, batch in batches(items):
         order = list(rows(batch))
         results = np.zeros((len(order), lanes), np.uint64)
-        entry = Module.from_ptx(ptx(batch, lanes))["forms"]
-        done = entry.launch((lanes // 32,), (32,), [words.reshape(-1), results.reshape(-1)], counters=False)
+        entry = Module.from_ptx(ptx(batch, lanes, *target))["forms"]
+        arguments = [words.reshape(-1), results.reshape(-1)]
+        done = entry.launch((lanes // 32,), (32,), arguments, counters=False, engine=engine)
         assert not done.findings
         for (f, index), row in zip(order, results, strict=True):
             if index == 0:

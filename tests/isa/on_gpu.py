@@ -23,7 +23,13 @@ def write(folder: Path) -> None:
     from tests.isa.forms import forms, inputs, lane_records, ptx
 
     folder.mkdir(parents=True, exist_ok=True)
-    items = [f for op in lane_records() for f in forms(op) if not f.opcode.startswith("cvta") or ".u32" not in f.opcode]
+    items = [
+        f
+        for op in lane_records()
+        if op.since[1] <= 90
+        for f in forms(op)
+        if not f.opcode.startswith("cvta") or ".u32" not in f.opcode
+    ]
     np.save(folder / "words.npy", inputs(SEED, DRAWN)[:LANES])
     listing = []
     for number, start in enumerate(range(0, len(items), BATCH)):
