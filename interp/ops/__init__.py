@@ -19,6 +19,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     convert_stochastic,
     convert_tiny,
     float32,
+    float32_packed,
     float64,
     half,
     integer,
@@ -29,6 +30,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     memory,
     move,
     transcend,
+    video,
     warp,
     wgmma,
 )

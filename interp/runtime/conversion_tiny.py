@@ -1,7 +1,7 @@
 """Lane functions of `cvt` for the formats of 8 bits and less, and for stochastic rounding.
 
-Scalars: `interp.formats.tiny_floats`. The first parameter is the format's number, the second what the scalar takes after
-it."""
+Scalars: `interp.formats.tiny_floats`. The first parameter is the format's number, the second what the scalar takes
+after it."""
 
 from __future__ import annotations
 

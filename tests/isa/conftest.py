@@ -20,7 +20,7 @@ ANSWERS = Path(__file__).with_name("h200_forms.npz")
 
 @dataclass(frozen=True)
 class Executed:
-    """What the compiled engine returned. `words`: inputs, u64 [lane, WORDS]; `results`: opcode → u64 [result, lane];
+    """What the compiled engine returned. `words`: inputs, u64 [lane, WORDS]; `results`: key of a form → u64 [result, lane];
     `examples`: by lane, an example of a record; `stored`, `random`: lanes with the hardware's inputs, with new ones."""
 
     words: np.ndarray
@@ -40,7 +40,7 @@ def batches(items: list[Form]) -> Iterator[tuple[tuple[str, str], list[Form]]]:
 
 
 def execute(items: list[Form], words: np.ndarray, engine: str = "compiled") -> dict[str, np.ndarray]:
-    """Results of forms on input words, by opcode."""
+    """Results of forms on input words, by their keys."""
     lanes = len(words)
     out: dict[str, np.ndarray] = {}
     for target, batch in batches(items):
@@ -52,9 +52,9 @@ def execute(items: list[Form], words: np.ndarray, engine: str = "compiled") -> d
         assert not done.findings
         for (f, index), row in zip(order, results, strict=True):
             if index == 0:
-                out[f.opcode] = row[None]
+                out[f.key] = row[None]
             else:
-                out[f.opcode] = np.concatenate([out[f.opcode], row[None]])
+                out[f.key] = np.concatenate([out[f.key], row[None]])
     return out
 
 
@@ -70,12 +70,12 @@ def executed(stored_words: np.ndarray) -> Executed:
     examples: list[tuple[Op, Vector, Form, list[int]]] = []
     for op in lane_records():
         for f in spread(forms(op), FORMS_PER_RECORD):
-            chosen[f.opcode] = f
+            chosen[f.key] = f
         for vector in op.vectors:
             f, sources = vector_form(op, vector)
             if f.immediate is not None:
                 continue  # its opcode does not name the form
-            chosen[f.opcode] = f
+            chosen[f.key] = f
             examples.append((op, vector, f, sources))
     fresh = inputs(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF, 96)
     padding = -(len(examples) + len(stored_words) + len(fresh)) % 32

@@ -48,6 +48,12 @@ class Form:
     immediate: int | None
     lengths: tuple[int, ...]
 
+    @property
+    def key(self) -> str:
+        """The opcode; if an earlier record has it with fewer operands, their number too."""
+        first = next(op for op, _ in ISA._candidates(self.opcode))
+        return self.opcode if first is self.op else f"{self.opcode} of {len(self.sources)}"
+
     def operands(self, words: Sequence[Any]) -> list[Any]:
         """Source words as the meaning takes them: those of a vector together."""
         rest = iter(words)
@@ -68,7 +74,9 @@ def lane_records() -> list[Op]:
 
 def target_of(op: Op) -> tuple[str, str]:
     """The oldest target and PTX version that all of the records like this one assemble for."""
-    return ("sm_90a", "8.4") if op.since[1] <= 90 else ("sm_100a", "9.4")
+    if op.since[1] <= 90:
+        return "sm_90a", "8.4"
+    return ("sm_100a" if op.since[1] < 120 else "sm_120a"), "9.4"
 
 
 def exact_kit(op: Op) -> ExactKit:

@@ -37,7 +37,7 @@ def in_register(word: int, type: str) -> int:
 def test_examples(executed: Executed) -> None:
     wrong = []
     for lane, (_, vector, f) in executed.examples.items():
-        got = tuple(int(row[lane]) for row in executed.results[f.opcode])
+        got = tuple(int(row[lane]) for row in executed.results[f.key])
         if got != tuple(in_register(w, t) for w, t in zip(vector.results, f.results, strict=False)):
             wrong.append(f"{f.opcode}: {vector.why}: {[hex(w) for w in got]}, not {[hex(w) for w in vector.results]}")
     assert wrong == []
@@ -53,7 +53,7 @@ def test_random_words_as_the_exact_kit(op, executed: Executed) -> None:  # type:
             outcome = function(*f.operands(sources))
             exact = outcome if isinstance(outcome, tuple) else (outcome,)
             expected = tuple(in_register(word, type) for word, type in zip(exact, f.results, strict=False))
-            got = tuple(int(row[lane]) for row in executed.results[f.opcode])
+            got = tuple(int(row[lane]) for row in executed.results[f.key])
             if got != expected:
                 a, b, c = ([hex(w) for w in words] for words in (sources, got, expected))
                 wrong.append(f"{f.opcode} {a}: {b}, exact {c}")
