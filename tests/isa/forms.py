@@ -72,6 +72,11 @@ def lane_records() -> list[Op]:
     ]
 
 
+def asked(op: Op) -> bool:
+    """Whether a GPU of sm_90 can be asked: the carry flag of extended precision has no name in PTX that it takes."""
+    return op.since[1] <= 90 and not any(n in ("carry", "flag") for s in op.operands for n in s.names)
+
+
 def target_of(op: Op) -> tuple[str, str]:
     """The oldest target and PTX version that all of the records like this one assemble for."""
     if op.since[1] <= 90:

@@ -20,13 +20,13 @@ LANES, DRAWN, SEED, BATCH = 128, 1024, 7, 128
 def write(folder: Path) -> None:
     """Every form that the assembler for sm_90 takes."""
     import interp.runtime.functions  # noqa: F401
-    from tests.isa.forms import forms, inputs, lane_records, ptx
+    from tests.isa.forms import asked, forms, inputs, lane_records, ptx
 
     folder.mkdir(parents=True, exist_ok=True)
     items = [
         f
         for op in lane_records()
-        if op.since[1] <= 90
+        if asked(op)
         for f in forms(op)
         if not f.opcode.startswith("cvta") or ".u32" not in f.opcode
     ]
