@@ -28,8 +28,10 @@ _TYPES: dict[str, tuple[int, Kind]] = {
     "tf32": (32, Kind.FLOAT),
     "f32": (32, Kind.FLOAT),
     "f64": (64, Kind.FLOAT),
-    **dict.fromkeys(("f16x2", "bf16x2", "u16x2", "s16x2", "e4m3x4", "e5m2x4", "u8x4", "s8x4"), (32, Kind.PACKED)),
-    **dict.fromkeys(("e4m3x2", "e5m2x2", "ue8m0x2"), (16, Kind.PACKED)),
+    **dict.fromkeys(("f16x2", "bf16x2", "u16x2", "s16x2", "u8x4", "s8x4"), (32, Kind.PACKED)),
+    **dict.fromkeys(("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4"), (32, Kind.PACKED)),
+    **dict.fromkeys(("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2", "s2f6x2", "e2m1x4"), (16, Kind.PACKED)),
+    "e2m1x2": (8, Kind.PACKED),
     "f32x2": (64, Kind.PACKED),
 }
 

@@ -68,7 +68,7 @@ def write_forms(folder: Path, target: str) -> Bundle:
         cubin = assemble(ptx(batch, LANES, target), target)
         if cubin is None:
             if len(batch) == 1:
-                refused.append(batch[0].opcode)
+                refused.append(batch[0].key)
             else:
                 work += [batch[: len(batch) // 2], batch[len(batch) // 2 :]]
             continue
@@ -76,7 +76,7 @@ def write_forms(folder: Path, target: str) -> Bundle:
         (folder / name).write_bytes(cubin)
         batches[name] = batch
     listing = [
-        {"cubin": n, "rows": sum(len(f.results) for f in b), "opcodes": [f.opcode for f in b]}
+        {"cubin": n, "rows": sum(len(f.results) for f in b), "opcodes": [f.key for f in b]}
         for n, b in batches.items()
     ]
     (folder / "forms.json").write_text(json.dumps(listing))
@@ -93,7 +93,7 @@ def read_forms(folder: Path) -> Bundle:
         words = np.load(folder / "words.npy", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{folder} is not a folder of `gpuemu conform --export`: {error}") from error
-    known = {f.opcode: f for op in lane_records() for f in forms(op)}
+    known = {f.key: f for op in lane_records() for f in forms(op)}
     batches = {b["cubin"]: [known.get(o) for o in b["opcodes"]] for b in listing}
     if any(None in b for b in batches.values()):
         raise InvalidInput(f"{folder} has instructions that this version does not know", help="export it anew")
@@ -108,7 +108,7 @@ def collect(bundle: Bundle) -> Answers:
         for name, batch in bundle.batches.items():
             at, rows = 0, archive[name]
             for f in batch:
-                results[f.opcode] = rows[at : at + len(f.results)]
+                results[f.key] = rows[at : at + len(f.results)]
                 at += len(f.results)
     return Answers(told["gpu"], told["date"], bundle.target, bundle.words, results, bundle.refused)
 

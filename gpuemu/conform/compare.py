@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpuemu.conform.answers import Answers
 from gpuemu.conform.explained import reason
-from gpuemu.conform.forms import Form, forms, lane_records, ptx, rows
+from gpuemu.conform.forms import Form, forms, lane_records, ptx, target_of
 from gpuemu.conform.words import Words, operand_words
 from interp.launch import Module
 
@@ -31,37 +31,46 @@ class Outcome:
     example: str | None = None
 
 
-def execute(items: Sequence[Form], words: Words, device: str | None = None) -> dict[str, Words]:
-    """Results of forms on input words: opcode → u64 [results, lanes]. Lanes are run in whole warps."""
+def execute(
+    items: Sequence[Form], words: Words, device: str | None = None, engine: str = "compiled"
+) -> dict[str, Words]:
+    """Results of forms on input words: key of a form → u64 [results, lanes]. Lanes are run in whole warps."""
     lanes = len(words)
     out: dict[str, Words] = {}
-    for start in range(0, len(items), BATCH):
-        batch = items[start : start + BATCH]
-        order = list(rows(batch))
-        results = np.zeros((len(order), lanes), np.uint64)
-        entry = Module.from_ptx(ptx(batch, lanes), device=device)["forms"]
-        done = entry.launch((lanes // 32,), (32,), [words.reshape(-1), results.reshape(-1)], counters=False)
+    for target, batch in _batches(items):
+        results = np.zeros((sum(len(f.results) for f in batch), lanes), np.uint64)
+        entry = Module.from_ptx(ptx(batch, lanes, target), device=device)["forms"]
+        arguments = [words.reshape(-1), results.reshape(-1)]
+        done = entry.launch((lanes // 32,), (32,), arguments, counters=False, engine=engine)
         assert not done.findings, done.findings
         at = 0
         for f in batch:
-            out[f.opcode] = results[at : at + len(f.results)]
+            out[f.key] = results[at : at + len(f.results)]
             at += len(f.results)
     return out
+
+
+def _batches(items: Sequence[Form]) -> Iterator[tuple[str, list[Form]]]:
+    """Forms that one module can hold, with its target."""
+    for target in sorted({target_of(f.op) for f in items}):
+        same = [f for f in items if target_of(f.op) == target]
+        for start in range(0, len(same), BATCH):
+            yield target, same[start : start + BATCH]
 
 
 def compare(answers: Answers, chosen: Callable[[Form], bool] = lambda _: True) -> list[Outcome]:
     """Every form of the instruction table against a GPU's answers, in the table's order."""
     items = [f for op in lane_records() for f in forms(op) if chosen(f)]
-    known = [f for f in items if f.opcode in answers.results]
+    known = [f for f in items if f.key in answers.results]
     results = execute(known, answers.words, answers.target)
-    return [_outcome(f, answers, results.get(f.opcode)) for f in items]
+    return [_outcome(f, answers, results.get(f.key)) for f in items]
 
 
 def _outcome(f: Form, answers: Answers, got: Words | None) -> Outcome:
     if got is None:
-        missing = "the assembler refuses it" if f.opcode in answers.refused else "not asked"
-        return Outcome(f.opcode, f.op.syntax, 0, why=missing)
-    expected = answers.results[f.opcode]
+        missing = "the assembler refuses it" if f.key in answers.refused else "not asked"
+        return Outcome(f.key, f.op.syntax, 0, why=missing)
+    expected = answers.results[f.key]
     wrong = explained = 0
     why = example = None
     for row, lane in zip(*np.nonzero(got != expected), strict=True):
@@ -75,4 +84,4 @@ def _outcome(f: Form, answers: Answers, got: Words | None) -> Outcome:
             f"{f.opcode} {' '.join(map(hex, sources))}: {int(got[row, lane]):#x}, "
             f"{answers.gpu.partition(',')[0]} {int(expected[row, lane]):#x}"
         )
-    return Outcome(f.opcode, f.op.syntax, got.size, wrong, explained, why, example)
+    return Outcome(f.key, f.op.syntax, got.size, wrong, explained, why, example)

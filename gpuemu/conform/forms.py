@@ -13,13 +13,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from interp.kits.exact import ExactKit
 from interp.ops import ISA
+from ptx import types
 from ptx.isa import Effect, Op, Vector
-from ptx.types import width
+from ptx.types import Kind, width
 
 KINDS = ("int", "f16", "bf16", "f32", "f64")
 POSITIONS = 5
 WORDS = len(KINDS) * POSITIONS
+CARRY, FLAG = "carry", "flag"
+"""Operands that the records have and PTX texts have not (`ptx.carry`)."""
 IMMEDIATES = {"lut": 0x96}
 # what has no operands to compute from, or reads the machine
 MACHINE = {"mov.type d, a"}
@@ -33,7 +37,8 @@ def kind_of(type: str) -> str:
 
 @dataclass(frozen=True)
 class Form:
-    """An opcode of a record: its modifiers as the meaning receives them, and the operand types, sources in order."""
+    """An opcode of a record: types of its sources in order, the parts of vectors one by one, and of its results; its
+    modifiers as the meaning receives them; `lengths`: of each source operand, 0 for a scalar."""
 
     op: Op
     opcode: str
@@ -41,6 +46,18 @@ class Form:
     sources: tuple[str, ...]
     results: tuple[str, ...]
     immediate: int | None
+    lengths: tuple[int, ...]
+
+    @property
+    def key(self) -> str:
+        """The opcode; if an earlier record has it with fewer operands, their number too."""
+        first = next(op for op, _ in ISA._candidates(self.opcode))
+        return self.opcode if first is self.op else f"{self.opcode} of {len(self.sources)}"
+
+    def operands(self, words: Sequence[Any]) -> list[Any]:
+        """Source words as the meaning takes them: those of a vector together."""
+        rest = iter(words)
+        return [[next(rest) for _ in range(n)] if n else next(rest) for n in self.lengths]
 
 
 def lane_records() -> list[Op]:
@@ -50,8 +67,27 @@ def lane_records() -> list[Op]:
         for op in ISA.ops
         if op.effect is Effect.NONE
         and op.syntax not in MACHINE
-        and all(o.form in ("reg", "pair", "imm") for o in op.operands)
+        and not op.counted
+        and all(o.form in ("reg", "pair", "imm") or (o.form == "vec" and o.name not in op.writes) for o in op.operands)
     ]
+
+
+def target_of(op: Op) -> str:
+    """The oldest target that all of the records like this one assemble for."""
+    if op.since[1] <= 90:
+        return "sm_90a"
+    return "sm_100a" if op.since[1] < 120 else "sm_120a"
+
+
+_VERSIONS = {"sm_90a": (8, 4), "sm_100a": (8, 6), "sm_120a": (8, 7)}
+"""The first PTX version for a target, or a later one that its common instructions need."""
+
+
+def exact_kit(op: Op) -> ExactKit:
+    """The exact kit for the device of `target_of`."""
+    kit = ExactKit()
+    kit.device = int(target_of(op).removeprefix("sm_").removesuffix("a"))
+    return kit
 
 
 def opcodes(op: Op) -> Iterator[str]:
@@ -85,15 +121,18 @@ def form(op: Op, opcode: str, immediate: int | None = None) -> Form:
             immediate = mods[spec.name] = IMMEDIATES[spec.name] if immediate is None else immediate
     given = op.types(**mods) if callable(op.types) else op.types
 
-    def type_of(name: str) -> str:
+    def type_of(name: str) -> tuple[str, int]:
         wanted = given.get(name, "type")
-        return str(mods.get(wanted, wanted))
+        base, count = wanted if isinstance(wanted, tuple) else (wanted, 0)
+        return str(mods.get(base, base)), count
 
-    sources = tuple(type_of(n) for s in op.operands if s.form != "imm" and s.name not in op.writes for n in s.names)
-    results = tuple(type_of(n) for s in op.operands if s.name in op.writes for n in s.names)
+    read = [type_of(n) for s in op.operands if s.form != "imm" and s.name not in op.writes for n in s.names]
+    sources = tuple(type for type, count in read for _ in range(max(count, 1)))
+    lengths = tuple(count for _, count in read)
+    results = tuple(type_of(n)[0] for s in op.operands if s.name in op.writes for n in s.names)
     if op.name == "setp" and sources[0] in ("f16", "bf16"):
         results = results[:1]  # the manual gives these no second result
-    return Form(op, opcode, mods, sources, results, immediate)
+    return Form(op, opcode, mods, sources, results, immediate, lengths)
 
 
 def forms(op: Op) -> list[Form]:
@@ -122,12 +161,26 @@ def _operand(type: str, position: int) -> str:
     if type == "pred":
         return f"%p{at}"
     n = width(type)
+    if n == 8 and types.kind(type) is Kind.PACKED:
+        return f"%c{at}"
     return f"%{'h' if n == 16 else 'r' if n <= 32 else 'd'}{at}"
+
+
+def _result(type: str, suffix: str) -> tuple[str, str]:
+    """The register that takes a result, and the instruction that moves it to %o64."""
+    n = width(type)
+    if n == 1:
+        return f"%o{suffix}", f"selp.u64 %o64, 1, 0, %o{suffix}; "
+    if n == 8 and types.kind(type) is Kind.PACKED:
+        return "%o8", "cvt.u64.u8 %o64, %o8; "
+    if n == 16:
+        return "%o16", "cvt.u64.u16 %o64, %o16; "
+    return ("%o32", "cvt.u64.u32 %o64, %o32; ") if n <= 32 else ("%o64", "")
 
 
 def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
     """A module with entry `forms`: parameters input, u64 [lanes, WORDS], and output, u64 [results, lanes]."""
-    major, minor = max([(8, 4), *(f.op.since[0] for f in items)])
+    major, minor = max([_VERSIONS.get(target, (8, 4)), *(f.op.since[0] for f in items)])
     lines = [
         f".version {major}.{minor}",
         f".target {target}",
@@ -135,6 +188,7 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
         ".visible .entry forms(.param .u64 input, .param .u64 output) {",
         f".reg .b64 %d<{WORDS}>; .reg .b32 %r<{WORDS}>; .reg .b16 %h<{WORDS}>; .reg .pred %p<{WORDS}>;",
         ".reg .b64 %in, %out, %o64, %q64; .reg .b32 %t<4>, %o32; .reg .b16 %o16; .reg .pred %op, %oq;",
+        f".reg .b8 %c<{WORDS}>, %o8;",
         "mov.u32 %t0, %ctaid.x; mov.u32 %t1, %ntid.x; mov.u32 %t2, %tid.x; mad.lo.u32 %t3, %t0, %t1, %t2;",
         f"ld.param.u64 %in, [input]; ld.param.u64 %out, [output]; mad.wide.u32 %in, %t3, {8 * WORDS}, %in;",
         "mad.wide.u32 %out, %t3, 8, %out;",
@@ -142,31 +196,32 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
     for i in range(WORDS):
         lines += [
             f"ld.global.b64 %d{i}, [%in+{8 * i}]; cvt.u32.u64 %r{i}, %d{i}; cvt.u16.u64 %h{i}, %d{i};",
-            f"and.b64 %o64, %d{i}, 1; setp.ne.u64 %p{i}, %o64, 0;",
+            f"and.b64 %o64, %d{i}, 1; setp.ne.u64 %p{i}, %o64, 0; mov.b16 {{%c{i}, %o8}}, %h{i};",
         ]
     row = 0
     for f in items:
-        position, names, after = iter(range(POSITIONS)), [], []
+        position, lengths, names, after = iter(range(POSITIONS)), iter(f.lengths), [], []
         for spec in f.op.operands:
             if spec.form == "imm":
                 names.append(str(f.immediate))
             elif spec.name in f.op.writes:
                 written = []
-                for type, suffix in zip(f.results, "pq", strict=False):
-                    n = 1 if type == "pred" else width(type)
-                    reg = f"%o{suffix}" if n == 1 else f"%o{16 if n == 16 else 32 if n <= 32 else 64}"
-                    written.append(reg)
-                    move = {
-                        "%o64": "",
-                        "%o32": "cvt.u64.u32 %o64, %o32; ",
-                        "%o16": "cvt.u64.u16 %o64, %o16; ",
-                    }.get(reg, f"selp.u64 %o64, 1, 0, {reg}; ")
+                for name, type, suffix in zip(spec.names, f.results, "pq", strict=False):
+                    register, move = _result(type, suffix)
+                    if name == CARRY:
+                        register, move = "%o32", "addc.u32 %o32, 0, 0; cvt.u64.u32 %o64, %o32; "
+                    else:
+                        written.append(register)
                     after.append(f"{move}st.global.b64 [%out+{8 * lanes * row}], %o64;")
                     row += 1
                 names.append("|".join(written))
             else:
-                position_ = next(position)
-                names.append(_operand(f.sources[position_], position_))
+                if spec.name == FLAG:
+                    p = _operand("pred", next(position))
+                    lines.append(f"selp.u32 %t0, 1, 0, {p}; add.cc.u32 %t0, %t0, 0xFFFFFFFF;")
+                    continue
+                parts = [_operand(f.sources[p], p) for p in itertools.islice(position, max(next(lengths), 1))]
+                names.append("{" + ", ".join(parts) + "}" if spec.form == "vec" else parts[0])
         lines.append(f"{f.opcode} {', '.join(names)};")
         lines += after
     return "\n".join([*lines, "ret;", "}", ""])

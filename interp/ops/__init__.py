@@ -16,7 +16,10 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     convert,
     convert_packed,
     convert_same,
+    convert_stochastic,
+    convert_tiny,
     float32,
+    float32_packed,
     float64,
     half,
     integer,
@@ -28,6 +31,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     move,
     system,
     transcend,
+    video,
     warp,
     wgmma,
 )

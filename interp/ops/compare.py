@@ -98,6 +98,47 @@ def setp(k: Kit, cmp: str, ftz: bool, type: str) -> Any:
     return both
 
 
+def _halves(k: Kit, compare: Any) -> Any:
+    """A comparison of 16-bit words on the lower and on the upper halves: (a, b) -> two predicates."""
+    low, shr, sixteen = k.trunc(32, 16), k.shr_u(32), k.const(32, 16)
+    return lambda a, b: (compare(low(a), low(b)), compare(low(shr(a, sixteen)), low(shr(b, sixteen))))
+
+
+def _legal_pair(cmp: str, type: str, ftz: bool, **_: object) -> str | None:
+    return _legal(cmp, type.removesuffix("x2"), ftz)
+
+
+_PAIR: dict[str, Any] = {"cmp": ORDERED + UNORDERED, "type": (".f16x2", ".bf16x2")}
+
+
+@isa.op("setp.cmp{.ftz}.type p|q, a, b", **_PAIR, writes=("p", "q"),
+        types={"p": "pred", "q": "pred", "a": "type", "b": "type"}, constraint=_legal_pair, cost=Cost.FP16,
+        ref="half-precision-comparison-instructions-setp", since=((4, 2), 53),
+        vectors=[vec(".lt.f16x2", 0x3C00_0000, 0x0000_3C00, d=(1, 0), why="p for the lower half, q for the upper")])
+def setp_pair(k: Kit, cmp: str, ftz: bool, type: str) -> Any:
+    """p = lower halves of a cmp b; q = upper halves"""
+    return _halves(k, comparison(k, cmp, type.removesuffix("x2"), ftz))
+
+
+@isa.op("setp.cmp.bool{.ftz}.type p|q, a, b, c", **_PAIR, bool=BOOLEAN, writes=("p", "q"),
+        types={"p": "pred", "q": "pred", "c": "pred", "a": "type", "b": "type"}, constraint=_legal_pair,
+        cost=Cost.FP16, ref="half-precision-comparison-instructions-setp", since=((4, 2), 53),
+        vectors=[vec(".lt.or.f16x2", 0x3C00_0000, 0x0000_3C00, 1, d=(1, 1), why="both are combined with c")])
+def setp_pair_bool(k: Kit, cmp: str, bool: str, ftz: bool, type: str) -> Any:
+    """p = (lower halves of a cmp b) op c; q = (upper halves) op c"""
+    both, combine = _halves(k, comparison(k, cmp, type.removesuffix("x2"), ftz)), _combine(k, bool)
+
+    def run(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+        p, q = both(a, b)
+        return combine(p, c), combine(q, c)
+
+    return run
+
+
+def _combine(k: Kit, bool: str) -> Any:
+    return {"and": k.and_, "or": k.or_, "xor": k.xor}[bool](1)
+
+
 @isa.op("setp.cmp.bool{.ftz}.type p|q, a, b, c", **_CMP, bool=BOOLEAN, writes=("p", "q"),
         types={"p": "pred", "q": "pred", "c": "pred", "a": "type", "b": "type"}, constraint=_legal, cost=Cost.INT,
         ref="comparison-and-selection-instructions-setp",
@@ -105,7 +146,7 @@ def setp(k: Kit, cmp: str, ftz: bool, type: str) -> Any:
 def setp_bool(k: Kit, cmp: str, bool: str, ftz: bool, type: str) -> Any:
     """p = (a cmp b) op c; q = !(a cmp b) op c"""
     compare, not_ = comparison(k, cmp, type, ftz), k.not_(1)
-    combine = {"and": k.and_, "or": k.or_, "xor": k.xor}[bool](1)
+    combine = _combine(k, bool)
 
     def both(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
         p = compare(a, b)
@@ -121,7 +162,7 @@ def _set_value(k: Kit, dtype: str) -> Any:
     return lambda p: select(p, yes, no)
 
 
-def _legal_set(dtype: str, type: str, ftz: bool, cmp: str) -> str | None:
+def _legal_set(dtype: str, type: str, ftz: bool, cmp: str, **_: object) -> str | None:
     """What ptxas accepts of the many combinations."""
     short = type in ("f16", "bf16")
     if dtype in ("u16", "s16") and not short:
@@ -142,6 +183,62 @@ def set_(k: Kit, cmp: str, ftz: bool, dtype: str, type: str) -> Any:
     """d = (a cmp b) ? all ones (or 1.0) : 0"""
     compare, value = comparison(k, cmp, type, ftz), _set_value(k, dtype)
     return lambda a, b: value(compare(a, b))
+
+
+@isa.op("set.cmp.bool{.ftz}.dtype.type d, a, b, c", **_CMP, bool=BOOLEAN,
+        dtype=(".u32", ".s32", ".f32", ".u16", ".s16", ".f16", ".bf16"), types=_SET_TYPES, constraint=_legal_set,
+        cost=Cost.INT, ref="comparison-and-selection-instructions-set",
+        vectors=[vec(".lt.and.u32.s32", 1, 2, 0, d=0, why="combined with c"),
+                 vec(".lt.xor.f32.f32", 0x7FC0_0000, 0, 1, d=0x3F80_0000, why="a NaN compares as false")])
+def set_bool(k: Kit, cmp: str, bool: str, ftz: bool, dtype: str, type: str) -> Any:
+    """d = ((a cmp b) op c) ? all ones (or 1.0) : 0"""
+    compare, value, combine = comparison(k, cmp, type, ftz), _set_value(k, dtype), _combine(k, bool)
+    return lambda a, b, c: value(combine(compare(a, b), c))
+
+
+def _legal_set_pair(cmp: str, dtype: str, type: str, ftz: bool, **_: object) -> str | None:
+    if dtype[-2:] == "x2" and dtype != type:
+        return "a packed result is of the type that is compared"
+    return _legal_pair(cmp, type, ftz)
+
+
+_SET_PAIR: dict[str, Any] = {**_PAIR, "dtype": (".u32", ".s32", ".f16x2", ".bf16x2")}
+
+
+def _set_halves(k: Kit, dtype: str, value: Any) -> Any:
+    """The two predicates of `_halves` as a word: in each half all ones, or 1.0."""
+    one = _set_value(k, dtype.removesuffix("x2") if dtype[-2:] == "x2" else "s16")
+    up, or_, shl, sixteen = k.zext(16, 32), k.or_(32), k.shl(32), k.const(32, 16)
+
+    def word(*words: Any) -> Any:
+        p, q = value(*words)
+        return or_(up(one(p)), shl(up(one(q)), sixteen))
+
+    return word
+
+
+@isa.op("set.cmp{.ftz}.dtype.type d, a, b", **_SET_PAIR, types=_SET_TYPES, constraint=_legal_set_pair, cost=Cost.FP16,
+        ref="half-precision-comparison-instructions-set", since=((4, 2), 53),
+        vectors=[vec(".lt.u32.f16x2", 0x3C00_0000, 0x0000_3C00, d=0x0000_FFFF, why="half by half"),
+                 vec(".ge.bf16x2.bf16x2", 0x3F80_0000, 0x0000_3F80, d=0x3F80_0000, why="1.0")])
+def set_pair(k: Kit, cmp: str, ftz: bool, dtype: str, type: str) -> Any:
+    """d = half by half (a cmp b) ? all ones (or 1.0) : 0"""
+    return _set_halves(k, dtype, _halves(k, comparison(k, cmp, type.removesuffix("x2"), ftz)))
+
+
+@isa.op("set.cmp.bool{.ftz}.dtype.type d, a, b, c", **_SET_PAIR, bool=BOOLEAN, types=_SET_TYPES,
+        constraint=_legal_set_pair, cost=Cost.FP16, ref="half-precision-comparison-instructions-set",
+        since=((4, 2), 53),
+        vectors=[vec(".lt.xor.f16x2.f16x2", 0x3C00_0000, 0x0000_3C00, 1, d=0x3C00_0000, why="combined with c")])
+def set_pair_bool(k: Kit, cmp: str, bool: str, ftz: bool, dtype: str, type: str) -> Any:
+    """d = half by half ((a cmp b) op c) ? all ones (or 1.0) : 0"""
+    both, combine = _halves(k, comparison(k, cmp, type.removesuffix("x2"), ftz)), _combine(k, bool)
+
+    def value(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+        p, q = both(a, b)
+        return combine(p, c), combine(q, c)
+
+    return _set_halves(k, dtype, value)
 
 
 @isa.op("selp.type d, a, b, c", type=INTEGERS + (".f32", ".f64"),

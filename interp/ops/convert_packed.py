@@ -5,8 +5,8 @@ cvt.pack).
 targets always saturate. The NaN of every target is the canonical one, except that `cvt.rna.tf32` only masks its
 operand.
 
-Not offered: stochastic rounding and the FP6, FP4 and ue8m0 formats (sm_100 and later), `.satfinite` on tf32 with rn or
-rz (sm_100).
+The formats that came with sm_100 are in `interp.ops.convert_tiny`, stochastic rounding in
+`interp.ops.convert_stochastic`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ from interp.ops.table import isa
 from ptx.isa import Cost, vec
 from ptx.types import width
 
+CLAMPS = (".relu", ".satfinite", ".relu.satfinite", ".satfinite.relu")
+"""`.relu` and `.satfinite` in any order, one at least."""
+FINITE = CLAMPS[1:]
+"""The same where `.satfinite` has to be there."""
+
 
 def finite(k: Kit, type: str) -> Any:
     """Infinities to the largest finite number of their sign."""
@@ -34,7 +39,7 @@ def finite(k: Kit, type: str) -> Any:
 @isa.op(
     "cvt.rnd.mode.dtype.f32 d, a",
     rnd=(".rn", ".rz"),
-    mode=(".relu", ".satfinite", ".relu.satfinite"),
+    mode=CLAMPS,
     dtype=(".f16", ".bf16"),
     types={"d": "dtype", "a": "f32"},
     cost=Cost.CONVERT,
@@ -64,8 +69,9 @@ def pack_halves(k: Kit) -> Any:
 
 
 @isa.op(
-    "cvt.rnd{.relu}{.satfinite}.dtype.f32 d, a, b",
+    "cvt.rnd{.mode}.dtype.f32 d, a, b",
     rnd=(".rn", ".rz"),
+    mode=CLAMPS,
     dtype=(".f16x2", ".bf16x2"),
     types={"d": "dtype", "a": "f32", "b": "f32"},
     cost=Cost.CONVERT,
@@ -76,8 +82,9 @@ def pack_halves(k: Kit) -> Any:
         vec(".rn.relu.bf16x2.f32", 0xBF80_0000, 0x4000_0000, d=0x0000_4000, why="negative to +0"),
     ],
 )
-def cvt_pair(k: Kit, rnd: str, relu: bool, satfinite: bool, dtype: str) -> Any:
+def cvt_pair(k: Kit, rnd: str, mode: str | None, dtype: str) -> Any:
     """d = a and b rounded to 16 bits each, a in the upper half"""
+    relu, satfinite = "relu" in (mode or ""), "satfinite" in (mode or "")
     one, pack = _narrow_clamped(k, rnd, dtype[:-2], relu, satfinite), pack_halves(k)
     return lambda a, b: pack(one(a), one(b))
 
@@ -127,16 +134,45 @@ def cvt_tf32(k: Kit, rnd: str, relu: bool) -> Any:
     return chain(k.lane("f32_to_tf32", MODES[rnd]), relu_word(k, 32) if relu else None)
 
 
+@isa.op(
+    "cvt.rnd.mode.tf32.f32 d, a",
+    rnd=(".rn", ".rz"),
+    mode=FINITE,
+    types={"d": "b32", "a": "f32"},
+    cost=Cost.CONVERT,
+    ref=REF,
+    since=((8, 6), 100),
+    vectors=[
+        vec(".rn.satfinite.tf32.f32", 0x7F7F_FFFF, d=0x7F7F_E000, why="overflow to the largest finite number"),
+        vec(".rz.satfinite.tf32.f32", 0xFF80_0000, d=0xFF7F_E000, why="Inf too"),
+        vec(".rn.satfinite.tf32.f32", 0xFF80_0001, d=0x7FFF_E000, why="NaN stays"),
+        vec(".rn.satfinite.relu.tf32.f32", 0xFF80_0000, d=0, why="negative to +0"),
+    ],
+)
+def cvt_tf32_finite(k: Kit, rnd: str, mode: str) -> Any:
+    """d = a rounded to tf32 and finite, the low 13 bits 0; a NaN stays"""
+    eq, select, and_, or_ = k.eq(32), k.select(32), k.and_(32), k.or_(32)
+    rest, sign = k.const(32, 0x7FFF_FFFF), k.const(32, 0x8000_0000)
+    below, inf = k.const(32, 0x7F7F_E000), k.const(32, 0x7F80_0000)
+
+    def clamp(a: Any) -> Any:
+        infinite = eq(and_(a, rest), inf)
+        return select(infinite, or_(and_(a, sign), below), a)
+
+    return chain(k.lane("f32_to_tf32", MODES[rnd]), clamp, relu_word(k, 32) if "relu" in mode else None)
+
+
 # ------------------------------------------------------------------------------------------------ FP8
 _FP8 = (".e4m3x2", ".e5m2x2")
 
 
-def _pack_bytes(k: Kit) -> Any:
+def pack_bytes(k: Kit) -> Any:
+    """(upper, lower) bytes to a 16-bit word."""
     up, or_, shl, eight = k.zext(8, 16), k.or_(16), k.shl(16), k.const(16, 8)
     return lambda high, low: or_(shl(up(high), eight), up(low))
 
 
-def _halves(k: Kit) -> Any:
+def halves(k: Kit) -> Any:
     """32-bit word to its (upper, lower) 16-bit words."""
     low, shr, sixteen = k.trunc(32, 16), k.shr_u(32), k.const(32, 16)
     return lambda a: (low(shr(a, sixteen)), low(a))
@@ -147,7 +183,8 @@ def _to_fp8(k: Kit, dtype: str, to_zero: bool) -> Any:
 
 
 @isa.op(
-    "cvt.rn.satfinite{.relu}.dtype.f32 d, a, b",
+    "cvt.rn.mode.dtype.f32 d, a, b",
+    mode=FINITE,
     dtype=_FP8,
     types={"d": "dtype", "a": "f32", "b": "f32"},
     cost=Cost.CONVERT,
@@ -166,14 +203,15 @@ def _to_fp8(k: Kit, dtype: str, to_zero: bool) -> Any:
         ),
     ],
 )
-def cvt_fp8(k: Kit, relu: bool, dtype: str) -> Any:
+def cvt_fp8(k: Kit, mode: str, dtype: str) -> Any:
     """d = a and b rounded to FP8, a in the upper byte"""
-    one, pack = _to_fp8(k, dtype, relu), _pack_bytes(k)
+    one, pack = _to_fp8(k, dtype, "relu" in mode), pack_bytes(k)
     return lambda a, b: pack(one(a), one(b))
 
 
 @isa.op(
-    "cvt.rn.satfinite{.relu}.dtype.f16x2 d, a",
+    "cvt.rn.mode.dtype.f16x2 d, a",
+    mode=FINITE,
     dtype=_FP8,
     types={"d": "dtype", "a": "f16x2"},
     cost=Cost.CONVERT,
@@ -181,9 +219,9 @@ def cvt_fp8(k: Kit, relu: bool, dtype: str) -> Any:
     since=((7, 8), 89),
     vectors=[vec(".rn.satfinite.e4m3x2.f16x2", 0x3C00_7C00, d=0x387E, why="half by half; Inf saturates")],
 )
-def cvt_fp8_from_f16(k: Kit, relu: bool, dtype: str) -> Any:
+def cvt_fp8_from_f16(k: Kit, mode: str, dtype: str) -> Any:
     """d = the two f16 of a rounded to FP8"""
-    one, pack, split = chain(widen16(k, "f16"), _to_fp8(k, dtype, relu)), _pack_bytes(k), _halves(k)
+    one, pack, split = chain(widen16(k, "f16"), _to_fp8(k, dtype, "relu" in mode)), pack_bytes(k), halves(k)
 
     def convert(a: Any) -> Any:
         high, low = split(a)

@@ -60,15 +60,15 @@ def _product_ftz(k: Kit, name: str) -> Any:
     return product
 
 
-def _multiply(k: Kit, name: str, rnd: str | None, ftz: bool, sat: bool) -> Any:
+def multiply(k: Kit, name: str, rnd: str | None, ftz: bool, sat: bool) -> Any:
     """mul or fma; flushing is part of the operation there."""
     if not ftz:
-        return finish(k, _arithmetic(k, name, rnd), False, sat)
+        return finish(k, arithmetic(k, name, rnd), False, sat)
     nearest = rnd in (None, "rn")
     return finish(k, _product_ftz(k, name) if nearest else k.lane(f"{name}_ftz_f32", MODES[str(rnd)]), False, sat)
 
 
-def _arithmetic(k: Kit, name: str, rnd: str | None) -> Any:
+def arithmetic(k: Kit, name: str, rnd: str | None) -> Any:
     if rnd in (None, "rn"):
         return {"add": k.fadd, "sub": k.fsub, "mul": k.fmul, "fma": k.fma, "div": k.fdiv, "sqrt": k.fsqrt}[name](32)
     return k.lane(f"{name}_directed_f32", MODES[rnd])
@@ -81,14 +81,14 @@ def _arithmetic(k: Kit, name: str, rnd: str | None) -> Any:
                  vec(".sat.f32", ONE, ONE, d=ONE, why="clamps to 1")])
 def add(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
     """d = a + b"""
-    return finish(k, _arithmetic(k, "add", rnd), ftz, sat)
+    return finish(k, arithmetic(k, "add", rnd), ftz, sat)
 
 
 @isa.op("sub{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,
         ref="floating-point-instructions-sub", vectors=[vec(".f32", ONE, ONE, d=0, why="x-x is +0")])
 def sub(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
     """d = a - b"""
-    return finish(k, _arithmetic(k, "sub", rnd), ftz, sat)
+    return finish(k, arithmetic(k, "sub", rnd), ftz, sat)
 
 
 @isa.op("mul{.rnd}{.ftz}{.sat}.f32 d, a, b", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,
@@ -99,7 +99,7 @@ def sub(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
                      seen="sm_90")])
 def mul(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
     """d = a * b"""
-    return _multiply(k, "mul", rnd, ftz, sat)
+    return multiply(k, "mul", rnd, ftz, sat)
 
 
 @isa.op("fma.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,
@@ -108,7 +108,7 @@ def mul(k: Kit, rnd: str | None, ftz: bool, sat: bool) -> Any:
                      why="one rounding: 2^-46 remains")])
 def fma(k: Kit, rnd: str, ftz: bool, sat: bool) -> Any:
     """d = a * b + c with one rounding"""
-    return _multiply(k, "fma", rnd, ftz, sat)
+    return multiply(k, "fma", rnd, ftz, sat)
 
 
 @isa.op("mad.rnd{.ftz}{.sat}.f32 d, a, b, c", rnd=ROUNDINGS, types=_F32, cost=Cost.FP32,
@@ -116,14 +116,14 @@ def fma(k: Kit, rnd: str, ftz: bool, sat: bool) -> Any:
         vectors=[vec(".rn.f32", ONE, ONE, ONE, d=TWO, why="the same as fma from sm_20 on")])
 def mad(k: Kit, rnd: str, ftz: bool, sat: bool) -> Any:
     """d = a * b + c with one rounding"""
-    return _multiply(k, "fma", rnd, ftz, sat)
+    return multiply(k, "fma", rnd, ftz, sat)
 
 
 def _quotient(k: Kit, rnd: str, ftz: bool) -> Any:
     """Division before its operands and result are flushed. No quotient rounds to nearest from the tiny range up to
     the smallest normal number; in directed modes that happens, and the judgement of what is tiny is part of the
     operation."""
-    return k.lane("div_ftz_f32", MODES[rnd]) if ftz and rnd != "rn" else _arithmetic(k, "div", rnd)
+    return k.lane("div_ftz_f32", MODES[rnd]) if ftz and rnd != "rn" else arithmetic(k, "div", rnd)
 
 
 @isa.op("div.rnd{.ftz}.f32 d, a, b", rnd=ROUNDINGS, types=_F32, cost=Cost.SFU, ref="floating-point-instructions-div",
@@ -140,7 +140,7 @@ def div(k: Kit, rnd: str, ftz: bool) -> Any:
                  vec(".rn.f32", 0xBF80_0000, d=NAN, why="of -1")])
 def sqrt(k: Kit, rnd: str, ftz: bool) -> Any:
     """d = square root of a, correctly rounded"""
-    return finish(k, _arithmetic(k, "sqrt", rnd), ftz, False)
+    return finish(k, arithmetic(k, "sqrt", rnd), ftz, False)
 
 
 @isa.op("rcp.rnd{.ftz}.f32 d, a", rnd=ROUNDINGS, types=_F32, cost=Cost.SFU, ref="floating-point-instructions-rcp",
@@ -236,6 +236,32 @@ def min_(k: Kit, ftz: bool, NaN: bool, xs: str | None) -> Any:
 def max_(k: Kit, ftz: bool, NaN: bool, xs: str | None) -> Any:
     """d = the larger of a and b; with .xorsign.abs of the magnitudes, signed by the exclusive or of the signs"""
     return _extreme(k, True, ftz, NaN, xs is not None)
+
+
+def _extreme_of_three(k: Kit, largest: bool, ftz: bool, nan: bool, magnitude: bool) -> Any:
+    two = extreme32(k, largest, nan)
+    if not magnitude:
+        return finish(k, lambda a, b, c: two(two(a, b), c), ftz, False)
+    and_, rest = k.and_(32), k.const(32, 0x7FFF_FFFF)
+    return finish(k, lambda a, b, c: two(two(and_(a, rest), and_(b, rest)), and_(c, rest)), ftz, False)
+
+
+@isa.op("min{.ftz}{.NaN}{.abs}.f32 d, a, b, c", types=_F32, cost=Cost.FP32, since=((8, 8), 100),
+        ref="floating-point-instructions-min",
+        vectors=[vec(".f32", TWO, 0x7FC0_0000, ONE, d=ONE, why="a NaN loses"),
+                 vec(".abs.f32", 0xC000_0000, 0xBF80_0000, TWO, d=ONE, why="of the magnitudes"),
+                 vec(".NaN.f32", ONE, TWO, 0x7FC0_0000, d=NAN, why="NaN wins with .NaN")])
+def min_of_three(k: Kit, ftz: bool, NaN: bool, abs: bool) -> Any:
+    """d = the smallest of a, b and c, or of their magnitudes"""
+    return _extreme_of_three(k, False, ftz, NaN, abs)
+
+
+@isa.op("max{.ftz}{.NaN}{.abs}.f32 d, a, b, c", types=_F32, cost=Cost.FP32, since=((8, 8), 100),
+        ref="floating-point-instructions-max",
+        vectors=[vec(".abs.f32", 0xC000_0000, ONE, MINUS_ZERO, d=TWO, why="of the magnitudes")])
+def max_of_three(k: Kit, ftz: bool, NaN: bool, abs: bool) -> Any:
+    """d = the largest of a, b and c, or of their magnitudes"""
+    return _extreme_of_three(k, True, ftz, NaN, abs)
 
 
 @isa.op("testp.op.f32 p, a", op=(".finite", ".infinite", ".number", ".notanumber", ".normal", ".subnormal"),

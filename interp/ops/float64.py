@@ -5,7 +5,7 @@ Subnormals are always kept. The double-precision unit passes a NaN operand on, m
 makes 0xFFF8000000000000 where a NaN arises (measured on an H200); of several NaN operands it passes on the first in the
 order that a record states.
 
-Not offered: div, rcp and sqrt with directed rounding; the approximate forms are in `interp.ops.transcend`.
+The approximate forms are in `interp.ops.transcend`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def passing_nan(k: Kit, op: Any, order: str) -> Any:
 
 def _arithmetic(k: Kit, name: str, rnd: str | None) -> Any:
     if rnd in (None, "rn"):
-        return {"add": k.fadd, "sub": k.fsub, "mul": k.fmul, "fma": k.fma}[name](64)
+        return {"add": k.fadd, "sub": k.fsub, "mul": k.fmul, "fma": k.fma, "div": k.fdiv, "sqrt": k.fsqrt}[name](64)
     return k.lane(f"{name}_directed_f64", MODES[rnd])
 
 
@@ -123,46 +123,52 @@ def mad(k: Kit, rnd: str) -> Any:
 
 
 @isa.op(
-    "div.rn.f64 d, a, b",
+    "div.rnd.f64 d, a, b",
+    rnd=ROUNDINGS,
     types=_F64,
     cost=Cost.FP64,
     ref=REF + "div",
     vectors=[
         vec(".rn.f64", ONE, 0x4008 << 48, d=0x3FD5_5555_5555_5555, why="1/3"),
         vec(".rn.f64", 0, 0, d=NAN, why="0/0"),
+        vec(".rp.f64", ONE, 0x4008 << 48, d=0x3FD5_5555_5555_5556, why="1/3 up"),
+        vec(".rz.f64", 1, TWO, d=0, why="below the smallest subnormal"),
     ],
 )
-def div(k: Kit) -> Any:
+def div(k: Kit, rnd: str) -> Any:
     """d = a / b, correctly rounded"""
-    return passing_nan(k, k.fdiv(64), "ab")
+    return passing_nan(k, _arithmetic(k, "div", rnd), "ab")
 
 
 @isa.op(
-    "rcp.rn.f64 d, a",
+    "rcp.rnd.f64 d, a",
+    rnd=ROUNDINGS,
     types=_F64,
     cost=Cost.FP64,
     ref=REF + "rcp",
     vectors=[vec(".rn.f64", MINUS_ZERO, d=MINUS_INF, why="1/-0")],
 )
-def rcp(k: Kit) -> Any:
+def rcp(k: Kit, rnd: str) -> Any:
     """d = 1 / a, correctly rounded"""
-    quotient, one = k.fdiv(64), k.const(64, ONE)
+    quotient, one = _arithmetic(k, "div", rnd), k.const(64, ONE)
     return passing_nan(k, lambda a: quotient(one, a), "a")
 
 
 @isa.op(
-    "sqrt.rn.f64 d, a",
+    "sqrt.rnd.f64 d, a",
+    rnd=ROUNDINGS,
     types=_F64,
     cost=Cost.FP64,
     ref=REF + "sqrt",
     vectors=[
         vec(".rn.f64", TWO, d=0x3FF6_A09E_667F_3BCD, why="square root of 2"),
         vec(".rn.f64", ONE | MINUS_ZERO, d=NAN, why="of -1"),
+        vec(".rm.f64", TWO, d=0x3FF6_A09E_667F_3BCC, why="the root of 2 down"),
     ],
 )
-def sqrt(k: Kit) -> Any:
+def sqrt(k: Kit, rnd: str) -> Any:
     """d = square root of a, correctly rounded"""
-    return passing_nan(k, k.fsqrt(64), "a")
+    return passing_nan(k, _arithmetic(k, "sqrt", rnd), "a")
 
 
 def _sign(k: Kit, op: Any, constant: int) -> Any:

@@ -13,6 +13,9 @@ from ptx.types import is_signed
 
 WORD32 = (".u32", ".s32")
 PAIRS = (".u16x2", ".s16x2")
+QUADS = (".u8x4", ".s8x4")
+RELU = (".relu.s16x2", ".relu.s32", ".s16x2.relu", ".s32.relu")
+"""The headers of CUDA write `.relu` behind the type, and the assembler takes it."""
 
 
 def _dot_types(atype: str, btype: str, **_: str) -> dict[str, str]:
@@ -119,18 +122,23 @@ def max_pair(k: Kit, type: str) -> Any:
     return each_half(k, _extreme(k, 16, type[0] == "s", True))
 
 
+def _relu_types(type: str) -> dict[str, str]:
+    return dict.fromkeys("dab", "s16x2" if "s16x2" in type else "s32")
+
+
 def _with_relu(k: Kit, type: str, largest: bool) -> Any:
-    pair = type == "s16x2"
+    pair = "s16x2" in type
     one = _extreme(k, 16 if pair else 32, True, largest, True)
     return each_half(k, one) if pair else one
 
 
 @isa.op(
-    "min.relu.type d, a, b",
-    type=(".s16x2", ".s32"),
+    "min.type d, a, b",
+    type=RELU,
     cost=Cost.INT,
     ref="integer-arithmetic-instructions-min",
     since=((8, 0), 90),
+    types=_relu_types,
     vectors=[
         vec(".relu.s32", 5, 0xFFFF_FFFF, d=0, why="negative to 0"),
         vec(".relu.s16x2", 0x0005_0005, 0x0003_FFFF, d=0x0003_0000, why="each half"),
@@ -142,13 +150,121 @@ def min_relu(k: Kit, type: str) -> Any:
 
 
 @isa.op(
-    "max.relu.type d, a, b",
-    type=(".s16x2", ".s32"),
+    "max.type d, a, b",
+    type=RELU,
     cost=Cost.INT,
     ref="integer-arithmetic-instructions-max",
     since=((8, 0), 90),
+    types=_relu_types,
     vectors=[vec(".relu.s32", 0xFFFF_FFFE, 0xFFFF_FFFF, d=0, why="negative to 0")],
 )
 def max_relu(k: Kit, type: str) -> Any:
     """d = the larger of a and b, 0 if that is negative"""
     return _with_relu(k, type, True)
+
+
+# ------------------------------------------------------------------------------------------------ sm_120
+def _saturating(k: Kit, n: int, signed: bool, name: str) -> Any:
+    """add or sub of n-bit words, clamped: through twice the width."""
+    wide, cut, op = (k.sext if signed else k.zext)(n, 2 * n), k.trunc(2 * n, n), getattr(k, name)(2 * n)
+    low, high = (-(1 << n - 1), (1 << n - 1) - 1) if signed else (0, (1 << n) - 1)
+    lt, select, least, most = k.lt_s(2 * n), k.select(2 * n), k.const(2 * n, low), k.const(2 * n, high)
+
+    def run(a: Any, b: Any) -> Any:
+        out = op(wide(a), wide(b))
+        out = select(lt(out, least), least, out)
+        return cut(select(lt(most, out), most, out))
+
+    return run
+
+
+def _each_byte(k: Kit, op: Any) -> Any:
+    """`op` on the four bytes of 32-bit words."""
+    low, up, shr, shl, or_ = k.trunc(32, 8), k.zext(8, 32), k.shr_u(32), k.shl(32), k.or_(32)
+
+    def run(*words: Any) -> Any:
+        out = up(op(*(low(w) for w in words)))
+        for i in (8, 16, 24):
+            out = or_(out, shl(up(op(*(low(shr(w, k.const(32, i))) for w in words))), k.const(32, i)))
+        return out
+
+    return run
+
+
+def _declare_quads(name: str, example: Any, saturated: Any) -> None:
+    @isa.op(
+        f"{name}{{.sat}}.type d, a, b",
+        type=QUADS,
+        cost=Cost.INT,
+        ref=f"integer-arithmetic-instructions-{name}",
+        since=((9, 2), 120),
+        vectors=[example, saturated],
+    )
+    def quad(k: Kit, sat: bool, type: str) -> Any:
+        return _each_byte(k, _saturating(k, 8, type[0] == "s", name) if sat else getattr(k, name)(8))
+
+    quad.__doc__ = f"d = a {'+' if name == 'add' else '-'} b, byte by byte, wrapping or clamped"
+
+
+_declare_quads(
+    "add",
+    vec(".u8x4", 0x01FF_807F, 0x0101_8001, d=0x0200_0080, why="no carry between the bytes"),
+    vec(".sat.s8x4", 0x7F80_01FF, 0x01FF_0101, d=0x7F80_0200, why="clamps"),
+)
+_declare_quads(
+    "sub",
+    vec(".u8x4", 0x0100_807F, 0x0101_8001, d=0x00FF_007E, why="no borrow between the bytes"),
+    vec(".sat.u8x4", 0x0100_807F, 0x0201_8001, d=0x0000_007E, why="clamps at 0"),
+)
+
+
+@isa.op(
+    "add.sat.type d, a, b",
+    type=(*PAIRS, ".u32"),
+    cost=Cost.INT,
+    ref="integer-arithmetic-instructions-add",
+    since=((9, 2), 120),
+    vectors=[
+        vec(".sat.u16x2", 0xFFFF_0001, 0x0001_0001, d=0xFFFF_0002, why="half by half"),
+        vec(".sat.u32", 0xFFFF_FFFF, 2, d=0xFFFF_FFFF, why="clamps"),
+    ],
+)
+def add_saturated(k: Kit, type: str) -> Any:
+    """d = a + b, clamped to the range of the type"""
+    if type == "u32":
+        return _saturating(k, 32, False, "add")
+    return each_half(k, _saturating(k, 16, type[0] == "s", "add"))
+
+
+def _declare_quad_extreme(name: str, example: Any) -> None:
+    @isa.op(
+        f"{name}{{.relu}}.type d, a, b",
+        type=QUADS,
+        constraint=lambda relu, type: "'.relu' needs a signed type" if relu and type[0] == "u" else None,
+        cost=Cost.INT,
+        ref=f"integer-arithmetic-instructions-{name}",
+        since=((9, 2), 120),
+        vectors=[example],
+    )
+    def quad(k: Kit, relu: bool, type: str) -> Any:
+        return _each_byte(k, _extreme(k, 8, type[0] == "s", name == "max", relu))
+
+    quad.__doc__ = f"d = the {'larger' if name == 'max' else 'smaller'} of a and b, byte by byte, with .relu at least 0"
+
+
+_declare_quad_extreme("min", vec(".relu.s8x4", 0x01FF_057F, 0x02FF_FF01, d=0x0100_0001, why="negative to 0"))
+_declare_quad_extreme("max", vec(".u8x4", 0x01FF_057F, 0x02FF_FF01, d=0x02FF_FF7F, why="unsigned bytes"))
+
+
+@isa.op(
+    "neg.s8x4 d, a",
+    types=dict.fromkeys("da", "s8x4"),
+    cost=Cost.INT,
+    ref="integer-arithmetic-instructions-neg",
+    since=((9, 2), 120),
+    vectors=[vec(".s8x4", 0x0180_00FF, d=0xFF80_0001, why="byte by byte")],
+)
+def neg_quad(k: Kit) -> Any:
+    """d = -a, byte by byte"""
+    sub, zero = k.sub(8), k.const(8, 0)
+    return _each_byte(k, lambda a: sub(zero, a))

@@ -69,6 +69,24 @@ def lop3(k: Kit, lut: int) -> Any:
     return function
 
 
+@isa.op("lop3.bool.b32 d|p, a, b, c, #lut, q", bool=(".and", ".or"), writes=("d", "p"),
+        types={**dict.fromkeys("dabc", "b32"), "p": "pred", "q": "pred"}, cost=Cost.INT,
+        ref="logic-and-shift-instructions-lop3", since=((8, 2), 70),
+        vectors=[vec(".and.b32", 0b1100, 0b1010, 0b1001, 1, 0xE8, d=(0b1000, 1), why="p says whether a bit is set"),
+                 vec(".or.b32", 0, 0, 0, 1, 0x80, d=(0, 1), why="or whether q is"),
+                 vec(".and.b32", 1, 1, 1, 0, 0x80, d=(1, 0), why="and q")])
+def lop3_bool(k: Kit, bool: str, lut: int) -> Any:
+    """d = the Boolean function of a, b, c; p = (d != 0) op q"""
+    function, ne, zero = lop3(k, lut), k.ne(32), k.const(32, 0)
+    combine = (k.and_ if bool == "and" else k.or_)(1)
+
+    def run(a: Any, b: Any, c: Any, q: Any) -> tuple[Any, Any]:
+        d = function(a, b, c)
+        return d, combine(ne(d, zero), q)
+
+    return run
+
+
 def _shift_types(type: str) -> dict[str, str]:
     return {"d": type, "a": type, "b": "u32"}
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from ptx.isa import Isa
 
-isa = Isa(version=(8, 8))
+isa = Isa(version=(9, 4))

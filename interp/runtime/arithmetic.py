@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from interp.formats import directed, fma64, halves, quotients
+from interp.formats import directed, fma64, halves, quotients, quotients64
 from interp.runtime.lane import lane
 from interp.runtime.raw import load_u16, load_u32, load_u64, native_inline, store_u16, store_u32, store_u64
 
@@ -129,3 +129,14 @@ def fma_directed_f64(results: int, operands: int, mode: int, p1: int, p2: int) -
     for i in range(32):
         b, c = load_u64(operands + 256 + 8 * i), load_u64(operands + 512 + 8 * i)
         store_u64(results + 8 * i, fma64.f64_fma_directed(load_u64(operands + 8 * i), b, c, mode))
+
+
+@lane("div_directed_f64", (64, 64), 64, quotients64.f64_div_directed)
+def div_directed_f64(results: int, operands: int, mode: int, p1: int, p2: int) -> None:
+    _pairs_64(quotients64.f64_div_directed, results, operands, np.uint64(0), mode)
+
+
+@lane("sqrt_directed_f64", (64,), 64, quotients64.f64_sqrt_directed)
+def sqrt_directed_f64(results: int, operands: int, mode: int, p1: int, p2: int) -> None:
+    for i in range(32):
+        store_u64(results + 8 * i, quotients64.f64_sqrt_directed(load_u64(operands + 8 * i), mode))

@@ -12,6 +12,7 @@ from interp.runtime import (
     bulk_cluster,
     cluster,
     conversion,
+    conversion_tiny,
     matrix,
     mbarrier,
     named_barrier,
@@ -27,6 +28,6 @@ from interp.runtime.lane import LANE_FUNCTIONS
 
 __all__ = [
     "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
-    "conversion", "matrix", "mbarrier", "named_barrier", "printing", "scheduler", "special", "tensor_map", "waiting",
-    "warp", "wgmma",
+    "conversion", "conversion_tiny", "matrix", "mbarrier", "named_barrier", "printing", "scheduler", "special",
+    "tensor_map", "waiting", "warp", "wgmma",
 ]  # fmt: skip

@@ -18,8 +18,9 @@ FORMS_PER_RECORD = 3
 
 @dataclass(frozen=True)
 class Executed:
-    """What the compiled engine returned. `words`: inputs, u64 [lane, WORDS]; `results`: opcode → u64 [result, lane];
-    `examples`: by lane, an example of a record; `stored`, `random`: lanes with the hardware's inputs, with new ones."""
+    """What the compiled engine returned. `words`: inputs, u64 [lane, WORDS]; `results`: key of a form → u64
+    [result, lane]; `examples`: by lane, an example of a record; `stored`, `random`: lanes with the hardware's inputs,
+    with new ones."""
 
     words: np.ndarray
     results: dict[str, np.ndarray]
@@ -46,12 +47,12 @@ def executed(stored_words: np.ndarray) -> Executed:
     examples: list[tuple[Op, Vector, Form, list[int]]] = []
     for op in lane_records():
         for f in spread(forms(op), FORMS_PER_RECORD):
-            chosen[f.opcode] = f
+            chosen[f.key] = f
         for vector in op.vectors:
             f, sources = vector_form(op, vector)
             if f.immediate is not None:
                 continue  # its opcode does not name the form
-            chosen[f.opcode] = f
+            chosen[f.key] = f
             examples.append((op, vector, f, sources))
     fresh = inputs(int(np.random.SeedSequence().entropy) & 0xFFFF_FFFF, 96)
     padding = -(len(examples) + len(stored_words) + len(fresh)) % 32

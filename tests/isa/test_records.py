@@ -7,8 +7,7 @@ from collections import defaultdict
 import pytest
 
 import interp.runtime.functions  # noqa: F401  (declares the lane functions)
-from gpuemu.conform.forms import lane_records, opcodes, vector_form
-from interp.kits.exact import ExactKit
+from gpuemu.conform.forms import exact_kit, lane_records, opcodes, vector_form
 from interp.ops import ISA
 from ptx.isa import Op, Vector
 
@@ -39,7 +38,7 @@ def test_lane_record_has_an_example(op: Op) -> None:
 @pytest.mark.parametrize(("op", "vector"), _examples(), ids=lambda v: v.syntax if isinstance(v, Op) else v.mods)
 def test_example_on_the_exact_kit(op: Op, vector: Vector) -> None:
     form, sources = vector_form(op, vector)
-    outcome = op.meaning(ExactKit(), **form.mods)(*sources)
+    outcome = op.meaning(exact_kit(op), **form.mods)(*form.operands(sources))
     results = outcome if isinstance(outcome, tuple) else (outcome,)
     assert [hex(w) for w in results] == [hex(w) for w in vector.results], vector.why
 
