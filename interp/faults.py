@@ -28,6 +28,7 @@ _KINDS = {
     L.FAULT_EXITED_CTA: "exited-cta",
     L.FAULT_BAD_CLUSTER_BARRIER: "bad-cluster-barrier",
     L.FAULT_ASSERT: "assertion",
+    L.FAULT_BAD_COORDINATE: "bad-coordinate",
 }
 
 
@@ -83,6 +84,13 @@ class Scene:
             evidence.update(warp=warp, lane=lane, thread=list(self.thread(warp, lane)))
         if kind in ("unmodelled", "bad-mbarrier", "bad-tensor-map"):
             evidence.update(address=hex(self.get("FAULT_ADDRESS")))
+        if kind == "bad-coordinate":
+            first = self.get("FAULT_ADDRESS")
+            evidence.update(coordinate=first)
+            message = (
+                f"'{inst.opcode}' begins at element {first} of the innermost dimension, which is not a multiple of "
+                "16 bytes: hardware stops with an illegal instruction"
+            )
         if kind == "assertion":
             said = string_at(self.get("FAULT_ADDRESS"), self.arrays)
             message = f"device assertion failed: {said}"

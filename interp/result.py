@@ -19,7 +19,7 @@ class Finding:
 
     `kind`: out-of-bounds, misaligned, read-only, barrier-deadlock, warp-deadlock, no-progress, trap, bad-member-mask,
     queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, exited-cta, bad-cluster-barrier, assertion,
-    unmodelled. `file`, `line`: the user's source line.
+    bad-coordinate, unmodelled. `file`, `line`: the user's source line.
     `array`, `index`: the argument nearest to the address and the element index relative to it (may lie outside its
     shape). `evidence`: addresses, thread, CTA and the like, JSON-able.
     """

@@ -49,7 +49,7 @@ def write_launches(folder: Path, paths: Sequence[Path], target: str) -> int:
 def _records(paths: Sequence[Path], target: str) -> Iterator[tuple[str, LaunchRecord]]:
     for file in find_files(paths):
         for op in load_file(file):
-            for number, case in enumerate(_spread(enumerate_cases([op], seed=0, targets=(target,)))):
+            for number, case in enumerate(_spread(enumerate_cases([op], seed=0, targets=(target,), device=target))):
                 with recording() as log:
                     launch_case(op, case)
                 for i, record in enumerate(log.launches):

@@ -191,7 +191,7 @@ def cvt_integer(k: Kit, sat: bool, dtype: str, atype: str) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------ float to integer
-def _toward_zero_32(k: Kit, signed: bool) -> Any:
+def toward_zero_32(k: Kit, signed: bool) -> Any:
     """f32 to a 32-bit integer toward zero, clamped, NaN to 0. Shifts clamp, so small numbers give 0 by themselves."""
     and_, or_, sub, shr, shl, lt, select = (
         k.and_(32),
@@ -252,7 +252,7 @@ def cvt_to_integer(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: st
     if atype in ("f16", "bf16"):
         first, atype = widen16(k, atype), "f32"
     if rnd == "rzi" and atype == "f32" and n == 32:
-        return chain(first, _toward_zero_32(k, signed))
+        return chain(first, toward_zero_32(k, signed))
     return chain(first, k.lane(f"{atype}_to_integer", MODES[rnd], n, int(signed)), k.trunc(64, n))
 
 

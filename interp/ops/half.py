@@ -28,8 +28,9 @@ from ptx.isa import Cost, vec
 F16, BF16 = (".f16", ".f16x2"), (".bf16", ".bf16x2")
 REF = "half-precision-floating-point-instructions-"
 NAN = 0x7FFF
-OUTSIDE = 0xFFFF
-"""What a tensor copy with NaN fill writes for elements outside the tensor."""
+OUTSIDE = 0x7FF7
+"""The NaN that a tensor copy with NaN fill writes for elements outside the tensor, of either sign; of all 16-bit words
+the only ones for which an H200's `.oob` forms give 0 (asked for all, f16 and bf16, as each operand)."""
 
 
 def _wrapped(k: Kit, type: str, op: Any, ftz: bool = False, clamp: str | None = None) -> Any:
@@ -187,18 +188,19 @@ def fma_bf16(k: Kit, relu: bool, type: str) -> Any:
     ref=REF + "fma",
     since=((8, 1), 90),
     vectors=[
-        vec(".rn.oob.f16", 0xFFFF, 0x3C00, 0x3C00, d=0, why="the NaN that fills what is outside a tensor gives +0"),
-        vec(".rn.oob.bf16x2", 0x7FFF_FFFF, 0x3F80_3F80, 0, d=0x7FFF_0000, why="no other NaN does; half by half"),
+        vec(".rn.oob.f16", OUTSIDE, 0x3C00, 0x3C00, d=0, why="the NaN that fills what is outside a tensor gives +0"),
+        vec(".rn.oob.f16", 0x3C00, 0x3C00, OUTSIDE, d=NAN, why="as an addend it is any NaN", seen="sm_90"),
+        vec(".rn.oob.bf16x2", 0x7FFF_FFF7, 0x3F80_3F80, 0, d=0x7FFF_0000, why="no other NaN does; half by half"),
         vec(".rn.oob.relu.f16", 0x3C00, 0xBC00, 0, d=0, why="negative to +0"),
     ],
 )
 def fma_oob(k: Kit, mode: str, type: str) -> Any:
-    """d = a * b + c, +0 where an operand is the NaN of all ones"""
-    base, eq, either, select = _fma(k, type), k.eq(16), k.or_(1), k.select(16)
-    outside, zero = k.const(16, OUTSIDE), k.const(16, 0)
+    """d = a * b + c, +0 where a factor is the NaN that fills what is outside a tensor"""
+    base, eq, either, select, and_ = _fma(k, type), k.eq(16), k.or_(1), k.select(16), k.and_(16)
+    outside, zero, magnitude = k.const(16, OUTSIDE), k.const(16, 0), k.const(16, 0x7FFF)
 
     def one(a: Any, b: Any, c: Any) -> Any:
-        found = either(either(eq(a, outside), eq(b, outside)), eq(c, outside))
+        found = either(eq(and_(a, magnitude), outside), eq(and_(b, magnitude), outside))
         return select(found, zero, base(a, b, c))
 
     return _wrapped(k, type, one, False, "relu" if "relu" in mode else None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from interp.kit import Kit
+from interp.ops.convert import toward_zero_32
 from interp.ops.table import isa
 from ptx.isa import Cost, Effect, Varies, vec
 from ptx.types import width
@@ -76,20 +77,30 @@ def prefetch(k: Kit, ss: str | None, level: str) -> Any:
     return lambda a: None
 
 
-_POLICIES = {"evict_first": 0x12F0, "evict_last": 0x14F0, "evict_normal": 0x16F0, "evict_unchanged": 0x10F0}
-"""Upper 16 bits of the policy for all of the accesses, as an H200 makes them. For a part of them, or with a second
-priority, they differ there; they are opaque, and no value but the policy itself depends on them."""
+_POLICIES = {"evict_first": 0x12, "evict_last": 0x14, "evict_normal": 0x16, "evict_unchanged": 0x10}
+_SIXTEEN = 0x417F_D70A
+"""15.99, by which the assembler's code multiplies a fraction to cut it to four bits."""
 
 
 @isa.op("createpolicy.fractional.first{.second}.b64 d{, fraction}",
         first=tuple(f".L2::{p}" for p in _PRIORITIES), second=(".L2::evict_first", ".L2::evict_unchanged"),
         types={"d": "b64", "fraction": "f32"}, cost=Cost.MOVE, since=((7, 4), 80),
         ref="data-movement-and-conversion-instructions-createpolicy",
-        vectors=[vec(".fractional.L2::evict_first.b64", 0x3F80_0000, d=0x12F0 << 48, why="for all accesses")])
+        vectors=[vec(".fractional.L2::evict_first.b64", 0x3F80_0000, d=0x12F0 << 48, why="for all accesses"),
+                 vec(".fractional.L2::evict_last.L2::evict_first.b64", 0x3EC6_724D, d=0x1560 << 48, why="for a part")])
 def createpolicy(k: Kit, first: str, second: str | None) -> Any:
-    """d = a cache eviction policy, for the operand of '.L2::cache_hint': a hint, whatever its fraction"""
-    policy = k.const(64, _POLICIES[first.partition("::")[2]] << 48)
-    return lambda *fraction: policy
+    """d = a cache eviction policy, for the operand of '.L2::cache_hint', as an H200 makes it: kinds and fraction"""
+    kinds = (_POLICIES[first.partition("::")[2]] | (second is not None and second.endswith("first"))) << 56
+    whole, scale = toward_zero_32(k, False), k.fmul(32)
+    widen, and_, or_, shl = k.zext(32, 64), k.and_(32), k.or_(64), k.shl(64)
+
+    def policy(*fraction: Any) -> Any:
+        if not fraction:
+            return k.const(64, kinds | 0xF << 52)
+        part = and_(whole(scale(fraction[0], k.const(32, _SIXTEEN))), k.const(32, 15))
+        return or_(k.const(64, kinds), shl(widen(part), k.const(64, 52)))
+
+    return policy
 
 
 _ATOM_OPS = (".and", ".or", ".xor", ".exch", ".add", ".inc", ".dec", ".min", ".max")

@@ -243,7 +243,8 @@ def _tensor_entry(
     source = locate(ctx, warp, site, lane, SPACE_GENERIC, map_address, 64, False)
     if source == 0 or locate(ctx, warp, site, lane, SPACE_GENERIC, map_address + 64, 64, False) == 0:
         return i64(0)
-    size = check_map(ctx, warp, site, lane, source, map_address, shared, rank)
+    first = i64(i32(load_u32(coords + 4 * lane)))
+    size = check_map(ctx, warp, site, lane, source, map_address, shared, rank, first)
     if size == 0:
         return i64(0)
     host = shared_at(ctx, warp, site, lane, space, shared, size, kind == LOAD)

@@ -140,6 +140,7 @@ FAULT_BAD_TENSOR_MAP = 9
 FAULT_EXITED_CTA = 10
 FAULT_BAD_CLUSTER_BARRIER = 11
 FAULT_ASSERT = 12
+FAULT_BAD_COORDINATE = 13
 FAULT_STOPPED = 32
 FAULT_SPLIT = 33
 """A hook stopped the launch; lanes parted where the uniformity analysis says that they never do: a defect of ours."""

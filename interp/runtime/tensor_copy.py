@@ -9,8 +9,10 @@ Source: PTX ISA 'Tensors' (tiled mode: bounding box, traversal strides, out-of-b
 all with the numbers of `tensormap.replace`; dimension 0 is the innermost. `interp.tensormap` makes one on the host.
 
 A box is dense in shared memory, dimension 0 fastest, and then swizzled by the address: bits 4-6 (64-byte mode: 4-5,
-32-byte mode: 4) are xored with bits 7-9 (7-8, 7). Elements outside the tensor are filled with zeros, or NaN of all ones
-behind the sign (unmeasured), on a load, and left out on a store; they count as transferred bytes all the same.
+32-byte mode: 4) are xored with bits 7-9 (7-8, 7). Elements outside the tensor are filled on a load, with zeros or with
+0x7FF7 in every 16 bits (a NaN in f16, bf16, f32 and f64, which `fma.oob` knows), and left out on a store; they count as
+transferred bytes all the same. A box begins at a multiple of 16 bytes in the innermost dimension; elsewhere an H200
+stops with an illegal instruction, whether the coordinate is negative or not.
 
 Not modelled, refused with a fault: interleaved layouts, im2col, packed 4- and 6-bit types, flushing and tf32 types.
 """
@@ -18,7 +20,14 @@ Not modelled, refused with a fault: interleaved layouts, im2col, packed 4- and 6
 from __future__ import annotations
 
 from interp.runtime.access import fault, get, locate_bytes, note_write
-from interp.runtime.layout import CTX, FAULT_BAD_TENSOR_MAP, FAULT_MISALIGNED, FAULT_UNMODELLED, TENSOR_MAP_BYTES
+from interp.runtime.layout import (
+    CTX,
+    FAULT_BAD_COORDINATE,
+    FAULT_BAD_TENSOR_MAP,
+    FAULT_MISALIGNED,
+    FAULT_UNMODELLED,
+    TENSOR_MAP_BYTES,
+)
 from interp.runtime.raw import i64, load_u8, load_u32, load_u64, native, store_u8, store_u64, u64
 from interp.runtime.tile_reduce import combine
 
@@ -62,8 +71,11 @@ def _extent(map_: int, d: int) -> int:
 
 
 @native
-def check_map(ctx: int, warp: int, site: int, lane: int, map_: int, address: int, shared: int, rank: int) -> int:
-    """Bytes that a box takes in shared memory; 0 after a fault. `address`: the map's, for the report."""
+def check_map(
+    ctx: int, warp: int, site: int, lane: int, map_: int, address: int, shared: int, rank: int, first: int
+) -> int:
+    """Bytes that a box takes in shared memory; 0 after a fault. `address`: the map's, for the report; `first`: the
+    innermost coordinate."""
     size = type_bytes(i64(load_u8(map_ + TYPE)))
     swizzle = i64(load_u8(map_ + SWIZZLE))
     if size == 0 or load_u8(map_ + INTERLEAVE) != 0 or swizzle > 3:
@@ -89,6 +101,9 @@ def check_map(ctx: int, warp: int, site: int, lane: int, map_: int, address: int
     if shared & 127 != 0:
         fault(ctx, warp, site, lane, FAULT_MISALIGNED, shared, 128)
         return i64(0)
+    if first * size & 15 != 0:
+        fault(ctx, warp, site, lane, FAULT_BAD_COORDINATE, first, size)
+        return i64(0)
     return total
 
 
@@ -101,12 +116,7 @@ def swizzled(mode: int, address: int) -> int:
 @native
 def _fill_word(map_: int) -> int:
     """What an element outside the tensor is, repeated to 64 bits."""
-    if load_u8(map_ + FILL) == 0:
-        return u64(0)
-    size = type_bytes(i64(load_u8(map_ + TYPE)))
-    if size == 2:
-        return u64(0x7FFF7FFF7FFF7FFF)
-    return u64(0x7FFFFFFF7FFFFFFF) if size == 4 else u64(0x7FFFFFFFFFFFFFFF)
+    return u64(0) if load_u8(map_ + FILL) == 0 else u64(0x7FF7_7FF7_7FF7_7FF7)
 
 
 @native

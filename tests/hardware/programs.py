@@ -11,7 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 import gpuemu
+from interp.tensor_map import TensorMap
 from tests.engine.test_calls import FUNCTIONS, TWICE, call
+from tests.hopper.snippets import kernel, wait
+from tests.hopper.test_asynchrony import EXPECT, INIT, MAP, ONE_THREAD, READ, TAKE_MAP
 
 THREADS, GRID, WORDS = 128, 2, 4
 HEAD = """
@@ -112,4 +115,31 @@ def programs() -> dict[str, Callable[[], None]]:
 
         return run
 
-    return {f"program_{name}_sm90": launcher(*parts) for name, parts in PROGRAMS.items()}
+    made = {f"program_{name}_sm90": launcher(*parts) for name, parts in PROGRAMS.items()}
+    return made | {f"fill_{fill}_{kind}_sm90": _filled(kind, fill) for kind in FILLED for fill in ("zero", "nan")}
+
+
+FILLED = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}
+"""Element types of tensor maps that can fill what is outside with NaN, and words of their size."""
+
+
+def _filled(kind: str, fill: str) -> Callable[[], None]:
+    """A tile of 8 rows of 32 bytes that begins a row before the tensor and ends behind it in both directions."""
+    dtype = np.dtype(FILLED[kind])
+    box = 32 // dtype.itemsize
+
+    def run() -> None:
+        opcode = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        body = f"""
+            {ONE_THREAD} {TAKE_MAP} {INIT} {EXPECT.format(bytes=256)} mov.u32 %r4, 0; mov.u32 %r5, -1;
+            @%p0 {opcode} [%s], [%d1, {{%r4, %r5}}], [%s+4096]; {wait(4096, 0)} {READ}
+        """
+        tensor = (words(9, 64) & np.uint64(0x3FFF_3FFF_3FFF_3FFF)).view(dtype)[: 5 * box].reshape(5, box)
+        inner = tensor[:, : box - 2]
+        described = TensorMap(tensor, inner.shape, (tensor.strides[0],), (8, box), kind, fill=fill)
+        module = gpuemu.Module.from_ptx(
+            kernel(body, MAP).replace("entry k(", "entry program("), fmad="off"
+        )
+        module["program"].launch((1,), (64,), [np.zeros(64, np.uint32), np.zeros(64, np.uint32), described])
+
+    return run

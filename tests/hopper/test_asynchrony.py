@@ -79,6 +79,18 @@ def test_tensor_load() -> None:
     np.testing.assert_array_equal(wrong, np.arange(64))
 
 
+@pytest.mark.parametrize(("column", "fine"), [(0, True), (-4, True), (4, True), (1, False), (-1, False), (2, False)])
+def test_a_tile_begins_at_a_multiple_of_16_bytes(column: int, fine: bool) -> None:
+    """Elsewhere an H200 stops with an illegal instruction."""
+    opcode = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    body = f"""
+        {FILL} {TAKE_MAP} {INIT} {EXPECT.format(bytes=256)} mov.u32 %r4, {column};
+        @%p0 {opcode} [%s], [%d1, {{%r4, %r3}}], [%s+4096]; {wait(4096, 0)} {READ}
+    """
+    result, _ = launch(kernel(body, MAP), 64, WORDS, 64, tensor_map(WORDS.reshape(32, 32), (4, 16)))
+    assert [f.kind for f in result.findings] == ([] if fine else ["bad-coordinate"])
+
+
 @pytest.mark.parametrize("read", ["", ".read"])
 def test_bulk_store(read: str) -> None:
     waiting = f"@%p0 cp.async.bulk.wait_group{read} 0;"
