@@ -42,13 +42,14 @@ from interp.runtime.wgmma import WGMMA_BYTES
 from interp.tensor_map import memory_of
 from interp.variables import Places, place_globals, place_kernel
 from ptx import ir
+from ptx.contraction import plan as contraction
+from ptx.contraction.read import read_plan
 from ptx.decode import decode
 from ptx.device import Device
 from ptx.device import device as find_device
-from ptx.errors import InternalError, InvalidInput, LaunchFailure, Unsupported
+from ptx.errors import InternalError, InvalidInput, LaunchFailure
 from ptx.flatten import flatten, reached
 from ptx.isa import place
-from ptx.types import Kind, kind
 from ptx.verify import require
 
 if TYPE_CHECKING:
@@ -80,8 +81,11 @@ def base_symbols(engine: str) -> tuple[str, ...]:
 class Module(Mapping[str, "Entry"]):
     """A PTX module for a device: a mapping of entry names."""
 
-    def __init__(self, text: str, module: ir.Module, target: str, device: Device, fmad: str | None) -> None:
+    def __init__(
+        self, text: str, module: ir.Module, target: str, device: Device, fmad: str | None, fused: contraction.Plan
+    ) -> None:
         self.ptx, self.ir, self.target, self.device, self.fmad = text, module, target, device, fmad
+        self.fused = fused
         self.globals = place_globals(module)
         self._entries: dict[str, Entry] = {}
 
@@ -93,7 +97,9 @@ class Module(Mapping[str, "Entry"]):
 
         `target`: the code's architecture, None for the text's `.target`; a different one is an error. `device`: whose
         arithmetic and limits, default the target's. `fmad`: "off" says that bare mul and add stay separate, as
-        assembled with `-fmad=false`; None does the same and the result says that contraction is not modelled.
+        assembled with `-fmad=false`; None does the same and the result says that contraction is not modelled. "plan"
+        fuses what the assembler fuses for the device (`ptx.contraction`; needs the assembler); the module's `fmad` is
+        then the plan itself, a line that begins with "plan:" and can be given instead where there is no assembler.
 
         Raises InvalidInput for text that is not PTX or is inconsistent."""
         prefetch(BASE_SYMBOLS)
@@ -103,16 +109,18 @@ class Module(Mapping[str, "Entry"]):
                 f"the text is for {module.target}, not for {target}",
                 help="compile it for that target, or leave target out",
             )
-        if fmad not in (None, "off"):
-            raise (Unsupported if fmad == "plan" else InvalidInput)(
-                f"fmad={fmad!r} is not available", help="use 'off' or None"
-            )
+        if fmad not in (None, "off", "plan") and not str(fmad).startswith(contraction.PREFIX):
+            raise InvalidInput(f"fmad={fmad!r}", help="it is 'off', 'plan', a line that begins with 'plan:', or None")
         chosen = find_device(device or module.target)
         need = int(re.sub(r"\D", "", module.target))
         specific = module.target[-1] in "af"
         if chosen.arch < need or (specific and chosen.arch != need):
             raise InvalidInput(f"code for {module.target} does not run on a {chosen.name} device")
-        return cls(text, module, module.target, chosen, fmad)
+        if fmad == "plan":
+            suffix = module.target[-1] if specific else ""
+            fmad = contraction.to_text(read_plan(text, f"sm_{chosen.arch}{suffix}"))
+        fused = contraction.from_text(fmad) if fmad not in (None, "off") else {}
+        return cls(text, contraction.apply(module, fused), module.target, chosen, fmad, fused)
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._entries:
@@ -172,7 +180,8 @@ class Entry:
         if key not in self._compiled:
             m, places = self.module, self._places
             ranked = places.shared_names if clusters else frozenset[str]()
-            self._compiled[key] = compile_kernel(m.ptx, self.code, places.symbols, m.device.arch, counters, ranked)
+            text = m.ptx + (m.fmad or "")
+            self._compiled[key] = compile_kernel(text, self.code, places.symbols, m.device.arch, counters, ranked)
         return self._compiled[key]
 
     def traced(self, counters: bool, clusters: bool = False) -> Program:
@@ -381,20 +390,11 @@ class Entry:
 
     @cached_property
     def _exactness(self) -> tuple[str, ...]:
-        if self.module.fmad is None and _contractible(self.sites):
+        if self.module.fmad is None and any(True for _ in contraction.pairs(self.code)):
             return ("contraction not modelled",)
+        if self.kernel.name in self.module.fused and self.module.fused[self.kernel.name].unknown:
+            return ("contraction modelled in part",)
         return ()
-
-
-def _contractible(sites: Sequence[ir.Inst]) -> bool:
-    """Whether the assembler might fuse: a bare mul and a bare add or sub of one floating-point type."""
-    bare: dict[str, set[str]] = {}
-    for inst in sites:
-        if inst.op in ("add", "sub", "mul") and not {".rn", ".rz", ".rm", ".rp"} & set(inst.mods):
-            t = inst.mods[-1].lstrip(".")
-            if kind(t) in (Kind.FLOAT, Kind.PACKED):
-                bare.setdefault(t, set()).add("mul" if inst.op == "mul" else "add")
-    return any(len(ops) == 2 for ops in bare.values())
 
 
 def _require_minimums(module: Module, kernel: ir.Kernel) -> None:

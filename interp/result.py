@@ -109,7 +109,8 @@ class Result:
     """The outcome of a launch. Arrays were updated in place.
 
     `exactness`: what stands between these bytes and a GPU's, empty when nothing is known to: "partial" (not all CTAs
-    ran), "contraction not modelled" (the assembler may fuse a bare mul and add). `ttir`, `metadata`: of a Triton
+    ran), "contraction not modelled" (the assembler may fuse a bare mul and add), "contraction modelled in part" (of
+    some additions its choice could not be read). `ttir`, `metadata`: of a Triton
     kernel. `resident`: most CTAs that were resident at once. `printed`: what the kernel wrote with `printf`.
     """
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--num-ctas", type=click.IntRange(min=1), default=1, show_default=True, help="CTAs of a cluster.")
 @click.option("--cluster", metavar="X[,Y[,Z]]", help="CTAs of a cluster (PTX files that do not say it).")
+@click.option("--fmad", type=click.Choice(["off", "plan"]), help="Contraction: none, or the assembler's own.")
 @click.option("--fuel", type=click.IntRange(min=1), help="Loop iterations of all warps after which to give up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of rand, boundary and adversarial arrays.")
 @click.option("--save", type=click.Path(), metavar="FILE.npz", help="Write all arrays, after the launch.")
@@ -38,6 +39,7 @@ def run(
     num_stages: int,
     num_ctas: int,
     cluster: str | None,
+    fmad: str | None,
     fuel: int | None,
     seed: int,
     save: str | None,
@@ -66,7 +68,7 @@ def run(
     if kernel.partition("::")[0].endswith(".ptx"):
         if block is None:
             raise InvalidInput("a PTX kernel needs --block", help="threads of a CTA, for example --block 128")
-        entry = load_entry(kernel, target, device)
+        entry = load_entry(kernel, target, device, fmad)
         parsed = parse_words(list(words), seed)
         result = entry.launch(
             grid=sizes, block=parse_sizes("block", block), args=[w.value for w in parsed], shared=shared or 0,
@@ -82,7 +84,7 @@ def run(
         parsed = parse_words(list(words), seed)
         result = gpuemu.run(
             function, sizes, target=target or "sm_90", device=device, num_warps=num_warps, num_stages=num_stages,
-            num_ctas=num_ctas, fuel=fuel, **{w.name: w.value for w in parsed},
+            num_ctas=num_ctas, fuel=fuel, fmad=fmad, **{w.name: w.value for w in parsed},
         )  # fmt: skip
     arrays = report(result, parsed)
     if save is not None:
@@ -107,7 +109,7 @@ def report(result: Any, parsed: list[Word]) -> dict[str, Any]:
     return arrays
 
 
-def load_entry(text: str, target: str | None, device: str | None) -> Any:
+def load_entry(text: str, target: str | None, device: str | None, fmad: str | None = None) -> Any:
     """The entry that 'FILE.ptx::name' names ('FILE.ptx' where it has only one). Raises InvalidInput, Unsupported."""
     from pathlib import Path
 
@@ -121,7 +123,7 @@ def load_entry(text: str, target: str | None, device: str | None) -> Any:
         raise InvalidInput(f"no such file: {file}") from None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file} is not PTX text: {error}") from error
-    module = gpuemu.Module.from_ptx(source, target=target, device=device)
+    module = gpuemu.Module.from_ptx(source, target=target, device=device, fmad=fmad)
     if not name and len(module) == 1:
         name = next(iter(module))
     if not name:

@@ -1,8 +1,8 @@
 """A folder that a machine with a GPU can run by itself: assembled forms, recorded launches, `on_gpu.py`.
 
-Code is assembled here, by the assembler that comes with Triton and without contraction (`-fmad=false`), so that the
-GPU's driver may be older than the PTX. Forms that the assembler refuses for the target are found by halving their batch
-and listed.
+Code is assembled here, by the assembler that comes with Triton, so that the GPU's driver may be older than the PTX: the
+forms without contraction (`-fmad=false`), launches as they were recorded. Forms that the assembler refuses for the
+target are found by halving their batch and listed.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ class Bundle:
     refused: tuple[str, ...]
 
 
-def assemble(text: str, arch: str) -> bytes | None:
-    """The cubin of PTX text without contraction, by the first assembler that takes it; None when none does."""
+def assemble(text: str, arch: str, fmad: bool = False) -> bytes | None:
+    """The cubin of PTX text, without contraction unless `fmad`, by the first assembler that takes it; None when none
+    does."""
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder, "k.ptx"), Path(folder, "k.cubin")
         source.write_text(text)
         for name in toolchain.assemblers(toolchain.architecture(arch)):
-            command: list[str | Path] = [toolchain.tool(name), f"-arch={arch}", "-fmad=false", source, "-o", out]
+            command: list[str | Path] = [toolchain.tool(name), f"-arch={arch}", source, "-o", out]
+            command += [f"-fmad={str(fmad).lower()}"]
             if subprocess.run(command, capture_output=True, check=False).returncode == 0:
                 return out.read_bytes()
     return None
@@ -131,7 +133,7 @@ def write_launch(folder: Path, name: str, record: LaunchRecord, arch: str) -> No
         elif isinstance(a, TensorMapArgument):
             args.append(bytes(128))
             maps.append((param.offset, a.memory.storage, a.memory.offset, _described(a.map)))
-    cubin = assemble(record.ptx, arch)
+    cubin = assemble(record.ptx, arch, fmad=record.fmad not in (None, "off"))
     if cubin is None:
         raise InvalidInput(f"the assembler refuses '{record.entry}' for {arch}", help="see ptxas's own message for why")
     arrays: dict[str, Any] = {f"before{i}": np.frombuffer(s.before, np.uint8) for i, s in enumerate(record.storages)}

@@ -58,19 +58,26 @@ def tanh(k: Kit) -> Any:
     return k.lane("tanh_unit_f32")
 
 
-def _divide(k: Kit, full: bool) -> Any:
-    """a * rcp(b), both scaled first: by 2^24 for a zero or subnormal b, by 0.25 (`full`) for |b| above 2^126."""
+def _factors(k: Kit, full: bool, ftz: bool = False) -> Any:
+    """(a, b) -> a and rcp(b), both scaled: by 2^24 for a zero or subnormal b, but with `ftz`; by 0.25 (`full`) for |b|
+    above 2^126."""
     mul, rcp, and_, lt, select = k.fmul(32), k.lane("rcp_unit_f32"), k.and_(32), k.lt_u(32), k.select(32)
     magnitude, smallest, huge, inf = (k.const(32, v) for v in (0x7FFF_FFFF, 0x0080_0000, 0x7E80_0000, INF + 1))
     one, up, down, both = k.const(32, ONE), k.const(32, 0x4B80_0000), k.const(32, 0x3E80_0000), k.and_(1)
 
-    def divide(a: Any, b: Any) -> Any:
+    def factors(a: Any, b: Any) -> tuple[Any, Any]:
         m = and_(b, magnitude)
         scale = select(both(lt(huge, m), lt(m, inf)), down, one) if full else one
-        scale = select(lt(m, smallest), up, scale)
-        return mul(mul(a, scale), rcp(mul(b, scale)))
+        if not ftz:
+            scale = select(lt(m, smallest), up, scale)
+        return mul(a, scale), rcp(mul(b, scale))
 
-    return divide
+    return factors
+
+
+def _divide(k: Kit, full: bool) -> Any:
+    factors, mul = _factors(k, full), k.fmul(32)
+    return lambda a, b: mul(*factors(a, b))
 
 
 @isa.op("div.approx{.ftz}.f32 d, a, b", types=_F32, cost=Cost.SFU, ref="floating-point-instructions-div",
@@ -85,6 +92,15 @@ def div_approx(k: Kit, ftz: bool) -> Any:
 def div_full(k: Kit, ftz: bool) -> Any:
     """d = a * rcp(b), scaled over the full range of b"""
     return k.lane("div_full_ftz_f32") if ftz else _divide(k, full=True)
+
+
+@isa.op("div.factors.mode{.ftz}.f32 d|e, a, b", mode=(".approx", ".full"), types=_F32 | {"e": "f32"},
+        writes=("d", "e"), cost=Cost.SFU, ref="floating-point-instructions-div",
+        vectors=[vec(".factors.full.f32", ONE, 0x4000_0000, d=(ONE, 0x3F00_0000), why="1 and 1/2")])
+def div_factors(k: Kit, mode: str, ftz: bool) -> Any:
+    """d * e = a / b as the assembler's code has it: what is left of a division whose product an addition takes in
+    (ptx.contraction)"""
+    return _factors(k, mode == "full", ftz)
 
 
 def _halves(k: Kit, name: str, type: str) -> Any:

@@ -18,7 +18,7 @@ from tests.hopper.test_asynchrony import EXPECT, INIT, MAP, ONE_THREAD, READ, TA
 
 THREADS, GRID, WORDS = 128, 2, 4
 HEAD = """
-.reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f64 %fd<9>; .reg .b64 %po, %pi;
+.reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<40>; .reg .f64 %fd<9>; .reg .f32 %f<20>; .reg .b64 %po, %pi;
 mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r0, %tid.x; mad.lo.u32 %r1, %r1, %r2, %r0;
 ld.param.u64 %po, [out]; ld.param.u64 %pi, [given]; mad.wide.u32 %po, %r1, 16, %po; mad.wide.u32 %pi, %r1, 32, %pi;
 ld.global.v2.u64 {%rd10, %rd11}, [%pi]; ld.global.v2.u64 {%rd12, %rd13}, [%pi+16];
@@ -76,6 +76,39 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         "sub.cc.u64 %rd20, %rd10, %rd11; addc.u64 %rd21, %rd12, %rd13; mov.b64 {%r30, %r31}, %rd21;"
         "add.cc.u64 %rd20, %rd10, %rd11; subc.u64 %rd21, %rd12, %rd13; mov.b64 {%r32, %r33}, %rd21;",
     ),
+    "fusion": (
+        "",
+        "mov.b32 %f1, %r10; mov.b32 %f2, %r11; mov.b32 %f3, %r12; mov.b32 %f4, %r13; mul.f32 %f5, %f1, %f2;"
+        "add.f32 %f6, %f5, %f3; mul.f32 %f7, %f1, %f4; sub.f32 %f8, %f7, %f6; mul.f32 %f9, %f3, %f4; mul.f32 %f10, %f2,"
+        "%f3; add.f32 %f11, %f9, %f10; sub.f32 %f12, %f1, %f10; mul.ftz.f32 %f13, %f3, %f2;"
+        "add.ftz.f32 %f14, %f13, %f4;"
+        "mov.b32 %r30, %f8; mov.b32 %r31, %f11; mov.b32 %r32, %f12; mov.b32 %r33, %f14;",
+    ),
+    "fusion_division": (
+        "",
+        "mov.b32 %f1, %r10; mov.b32 %f2, %r11; mov.b32 %f3, %r12; mov.b32 %f4, %r13; div.full.f32 %f5, %f1, %f2;"
+        "add.f32 %f6, %f5, %f3; div.approx.f32 %f7, %f2, %f3; sub.f32 %f8, %f4, %f7; div.full.ftz.f32 %f9, %f1, %f4;"
+        "add.ftz.f32 %f10, %f2, %f9; div.approx.ftz.f32 %f11, %f3, %f1; sub.ftz.f32 %f12, %f11, %f2;"
+        "mov.b32 %r30, %f6; mov.b32 %r31, %f8; mov.b32 %r32, %f10; mov.b32 %r33, %f12;",
+    ),
+    "fusion_f64": (
+        "",
+        "mov.b64 %fd1, %rd10; mov.b64 %fd2, %rd11; mov.b64 %fd3, %rd12; mul.f64 %fd4, %fd1, %fd2; add.f64 %fd5, %fd3,"
+        "%fd4; sub.f64 %fd6, %fd4, %fd3; mov.b64 {%r30, %r31}, %fd5; mov.b64 {%r32, %r33}, %fd6;",
+    ),
+    "fusion_f16": (
+        "",
+        "mul.f16x2 %r20, %r10, %r11; add.f16x2 %r30, %r20, %r12; sub.f16x2 %r31, %r13, %r20;"
+        "mul.f16x2 %r21, %r12, %r13; add.f16x2 %r32, %r20, %r21; mul.bf16x2 %r22, %r10, %r11;"
+        "add.bf16x2 %r33, %r22, %r13;",
+    ),
+    "fusion_loop": (
+        "",
+        "mov.b32 %f1, %r10; mov.b32 %f2, %r11; mov.b32 %f3, %r12; and.b32 %r20, %r13, 15; add.u32 %r20, %r20, 1;"
+        "LOOP: mul.f32 %f4, %f1, %f2; add.f32 %f3, %f4, %f3; mul.f32 %f1, %f3, %f2; add.f32 %f5, %f1, %f2; "
+        "sub.u32 %r20, %r20, 1; setp.ne.u32 %p1, %r20, 0; @%p1 bra LOOP;"
+        "mov.b32 %r30, %f3; mov.b32 %r31, %f5; mov.b32 %r32, %f1; mov.u32 %r33, 0;",
+    ),
     "rsqrt_f64": (
         "",
         "mov.b64 %fd1, %rd10; rsqrt.approx.f64 %fd2, %fd1; mov.b64 {%r30, %r31}, %fd2;"
@@ -108,7 +141,8 @@ def programs() -> dict[str, Callable[[], None]]:
 
     def launcher(outside: str, body: str) -> Callable[[], None]:
         def run() -> None:
-            module = gpuemu.Module.from_ptx(text(outside, body), fmad="off")
+            fmad = "plan" if "mul.f" in body or "div.f" in body else "off"
+            module = gpuemu.Module.from_ptx(text(outside, body), fmad=fmad)
             out = np.zeros(GRID * THREADS * WORDS, np.uint32)
             given = words(5, GRID * THREADS * WORDS)
             module["program"].launch(grid=(GRID,), block=(THREADS,), args=[out, given])
