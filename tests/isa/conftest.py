@@ -11,7 +11,19 @@ import pytest
 
 from interp.launch import Module
 from ptx.isa import Op, Vector
-from tests.isa.forms import WORDS, Form, forms, inputs, lane_records, place, ptx, rows, spread, target_of, vector_form
+from tests.isa.forms import (
+    WORDS,
+    Form,
+    forms,
+    inputs,
+    lane_records,
+    place,
+    ptx,
+    rows,
+    spread,
+    target_of,
+    vector_form,
+)
 
 FORMS_PER_RECORD = 3
 BATCH = 64
@@ -20,8 +32,9 @@ ANSWERS = Path(__file__).with_name("h200_forms.npz")
 
 @dataclass(frozen=True)
 class Executed:
-    """What the compiled engine returned. `words`: inputs, u64 [lane, WORDS]; `results`: key of a form → u64 [result, lane];
-    `examples`: by lane, an example of a record; `stored`, `random`: lanes with the hardware's inputs, with new ones."""
+    """What the compiled engine returned. `words`: inputs, u64 [lane, WORDS]; `results`: key of a form → u64 [result,
+    lane]; `examples`: by lane, an example of a record; `stored`, `random`: lanes with the hardware's inputs, with new
+    ones."""
 
     words: np.ndarray
     results: dict[str, np.ndarray]
