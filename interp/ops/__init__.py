@@ -36,6 +36,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     video,
     warp,
     wgmma,
+    wmma,
 )
 from interp.ops.table import isa as ISA
 

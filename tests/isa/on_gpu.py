@@ -1,7 +1,8 @@
-"""Make `h200_forms.npz`: `python -m tests.isa.on_gpu write DIR`, then on a GPU `python DIR/on_gpu.py run DIR OUT.npz`.
+"""Make `h200_forms.npz` and `h200_matrices.npz`: `python -m tests.isa.on_gpu write DIR`, then on a GPU
+`python DIR/on_gpu.py run DIR FORMS.npz MATRICES.npz`.
 
 `write` puts a PTX file for every batch of forms into DIR, with the input words and this file and the driver
-interface. `run` needs numpy and a CUDA driver only; its output is the archive that the tests read.
+interface. `run` needs numpy and a CUDA driver only; its outputs are the archives that the tests read.
 """
 
 from __future__ import annotations
@@ -37,16 +38,52 @@ def write(folder: Path) -> None:
         (folder / f"batch{number}.ptx").write_text(ptx(batch, LANES))
         listing.append([(f.opcode, len(f.results)) for f in batch])
     (folder / "listing.json").write_text(json.dumps(listing))
+    write_matrices(folder)
     shutil.copy(__file__, folder / "on_gpu.py")
     shutil.copy(Path(__file__).parent.parent / "hardware" / "on_gpu.py", folder / "gpu.py")
 
 
-def run(folder: Path, target: Path) -> None:
+def write_matrices(folder: Path) -> None:
+    """The matrix instructions that sm_90 has, a file for each batch, and their operands."""
+    from tests.isa.matrices import SEED as MATRIX_SEED
+    from tests.isa.matrices import WARPS, cases, inputs, ptx
+
+    chosen = [c for c in cases() if c.target == "sm_90a"]
+    listing = []
+    for number, start in enumerate(range(0, len(chosen), 20)):
+        batch = chosen[start : start + 20]
+        (folder / f"matrices{number}.ptx").write_text(ptx(batch))
+        np.save(folder / f"matrices{number}.npy", np.concatenate([inputs(c, MATRIX_SEED).reshape(-1) for c in batch]))
+        listing.append([(c.name, c.words[1]) for c in batch])
+    (folder / "matrices.json").write_text(json.dumps({"warps": WARPS, "batches": listing}))
+
+
+def run_matrices(gpu: object, folder: Path, target: Path) -> None:
+    """Launch the matrix instructions and store their answers by name, u32 [lane, word]."""
+    described = json.loads((folder / "matrices.json").read_text())
+    warps, answers = described["warps"], {}
+    for number, batch in enumerate(described["batches"]):
+        source = gpu.upload(np.load(folder / f"matrices{number}.npy"))  # type: ignore[attr-defined]
+        count = sum(words for _, words in batch) * 32 * warps
+        pointer = gpu.upload(np.zeros(count, np.uint32))  # type: ignore[attr-defined]
+        text = (folder / f"matrices{number}.ptx").read_bytes() + b"\0"
+        parameters = bytes(ctypes.c_uint64(source)) + bytes(ctypes.c_uint64(pointer))
+        gpu.launch(text, "matrices", [warps, 1, 1], [32, 1, 1], 0, parameters)  # type: ignore[attr-defined]
+        out = gpu.download(pointer, count * 4).view(np.uint32)  # type: ignore[attr-defined]
+        at = 0
+        for name, words in batch:
+            answers[name] = out[at : at + 32 * warps * words].reshape(32 * warps, words)
+            at += 32 * warps * words
+    np.savez_compressed(target, **answers)
+
+
+def run(folder: Path, target: Path, matrices: Path) -> None:
     """Launch every batch and store the answers."""
     sys.path.insert(0, str(folder))
     from gpu import Gpu  # type: ignore[import-not-found]
 
     gpu = Gpu()
+    run_matrices(gpu, folder, matrices)
     words = np.load(folder / "words.npy")
     source = gpu.upload(words)
     answers: dict[str, np.ndarray] = {}
@@ -71,4 +108,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "write":
         write(Path(sys.argv[2]))
     else:
-        run(Path(sys.argv[2]), Path(sys.argv[3]))
+        run(Path(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from interp.formats.fma64 import f64_fma_directed
 from interp.formats.rounding import MODES
 from interp.launch import Module
-from tests.isa.matrices import WARPS, Case, cases, inputs, ptx
+from tests.isa.matrices import SEED, WARPS, Case, cases, inputs, ptx
 
 BATCH = 20
-SEED = 11
+ANSWERS = Path(__file__).with_name("h200_matrices.npz")
 
 
 def run(batch: list[Case], given: list[np.ndarray], engine: str = "compiled") -> list[np.ndarray]:
@@ -39,6 +41,23 @@ def test_engines_agree(batch: list[Case]) -> None:
     given = [inputs(c, SEED) for c in batch]
     for case, one, two in zip(batch, run(batch, given), run(batch, given, "traced"), strict=True):
         np.testing.assert_array_equal(one, two, case.name)
+
+
+@pytest.mark.judge
+def test_answers_of_an_h200() -> None:
+    """`on_gpu.py` makes the archive."""
+    if not ANSWERS.exists():
+        pytest.skip("no answers of hardware are stored")
+    chosen = [c for c in cases() if c.target == "sm_90a"]
+    wrong = []
+    with np.load(ANSWERS, allow_pickle=False) as archive:
+        for start in range(0, len(chosen), BATCH):
+            batch = chosen[start : start + BATCH]
+            for case, got in zip(batch, run(batch, [inputs(c, SEED) for c in batch]), strict=True):
+                different = int((got != archive[case.name]).any(axis=1).sum())
+                if different:
+                    wrong.append(f"{case.name}: {different} of {len(got)} lanes")
+    assert wrong == []
 
 
 # ------------------------------------------------------------------------------------------------ whole matrices
