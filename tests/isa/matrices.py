@@ -137,7 +137,7 @@ def ptx(batch: list[Case]) -> str:
     target = batch[0].target
     lanes = 32 * WARPS
     lines = [
-        f".version {'8.4' if target == 'sm_90a' else '9.4'}\n.target {target}\n.address_size 64",
+        f".version {'8.5' if target == 'sm_90a' else '9.4'}\n.target {target}\n.address_size 64",
         ".visible .entry matrices(.param .u64 input, .param .u64 output) {",
         ".reg .b64 %in, %out, %a, %b; .reg .b32 %t0, %t1, %lane;",
         "mov.u32 %t0, %ctaid.x; mov.u32 %t1, %tid.x; mad.lo.u32 %lane, %t0, 32, %t1;",
