@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from interp.ops import (  # noqa: F401  (imported for their entries)
     async_copy,
+    atomic_vector,
     bulk,
     carry,
     cluster,
