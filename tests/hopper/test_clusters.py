@@ -422,7 +422,7 @@ def test_older_devices_have_no_clusters() -> None:
         "barrier.cluster.arrive.acquire;",
         "barrier.cluster.wait.release;",
         "mapa.shared::cta.u32 %r0, %r1, %r2;",
-        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r0], %r1, [%r2];",
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.xor.u32 [%r0], %r1, [%r2];",
         "st.async.shared::cta.mbarrier::complete_tx::bytes.b32 [%r0], %r1, [%r2];",
         "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%in], 16, [%s], 3;",
     ],
