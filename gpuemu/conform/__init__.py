@@ -4,6 +4,7 @@
 
 forms.py      every form of every lane instruction, and PTX that executes many of them
 words.py      operand words
+matrices.py   matrix instructions of a warp, and their operand words
 bundle.py     a folder of assembled code and inputs for a machine with a GPU; nothing of this project is needed there
 on_gpu.py     runs such a folder: numpy and a CUDA driver are enough
 answers.py    what a GPU returned, with its name, driver and date; `answers/` has those that come with the project

@@ -2,16 +2,17 @@
 
 `words`: the input, u64 [lanes, WORDS]. `opcodes`, `first`: an opcode's results are rows `first[i]` and following of
 `answers`, u64 [rows, lanes]. `about`: JSON with the GPU's name, driver API version, date, target of the code, and the
-opcodes that the assembler refused for it.
+opcodes that the assembler refused for it. `matrix NAME`: u32 [lanes, words], of a matrix instruction (`matrices.py`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from gpuemu.conform.words import Words
 from gpuemu.files import write_atomically
 from ptx.errors import InvalidInput
 
+_MATRIX = "matrix "
 FOLDER = Path(__file__).parent / "answers"
 
 
 @dataclass(frozen=True)
 class Answers:
-    """`results`: opcode → u64 [results, lanes]. `refused`: opcodes that the assembler does not take for `target`."""
+    """`results`: opcode → u64 [results, lanes]. `refused`: opcodes that the assembler does not take for `target`.
+    `matrices`: name of a matrix instruction → u32 [lanes, words]."""
 
     gpu: str
     date: str
@@ -32,6 +35,7 @@ class Answers:
     words: Words
     results: Mapping[str, Words]
     refused: tuple[str, ...] = ()
+    matrices: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     @property
     def about(self) -> str:
@@ -47,8 +51,10 @@ def load(path: Path) -> Answers:
             rows, first, opcodes = archive["answers"], archive["first"], [str(o) for o in archive["opcodes"]]
             ends = [*first[1:].tolist(), len(rows)]
             results = {o: rows[a:b] for o, a, b in zip(opcodes, first.tolist(), ends, strict=True)}
+            matrices = {n.removeprefix(_MATRIX): archive[n] for n in archive.files if n.startswith(_MATRIX)}
+            refused = tuple(about["refused"])
             return Answers(
-                about["gpu"], about["date"], about["target"], archive["words"], results, tuple(about["refused"])
+                about["gpu"], about["date"], about["target"], archive["words"], results, refused, matrices
             )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
@@ -71,6 +77,7 @@ def save(answers: Answers, path: Path) -> None:
         opcodes=np.array(opcodes),
         first=np.cumsum([0, *counts])[:-1].astype(np.int32),
         answers=np.concatenate([answers.results[o] for o in opcodes]),
+        **{_MATRIX + n: a for n, a in answers.matrices.items()},  # type: ignore[arg-type]
     )
     write_atomically(path, data.getvalue())
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuemu.conform import on_gpu
+from gpuemu.conform import matrices, on_gpu
 from gpuemu.conform.answers import Answers
 from gpuemu.conform.forms import Form, forms, lane_records, ptx
 from gpuemu.conform.words import Words, inputs
@@ -82,9 +82,25 @@ def write_forms(folder: Path, target: str) -> Bundle:
         for n, b in batches.items()
     ]
     (folder / "forms.json").write_text(json.dumps(listing))
+    _write_matrices(folder, target)
     (folder / "about.json").write_text(json.dumps({"target": target, "refused": sorted(refused)}))
     shutil.copy(on_gpu.__file__, folder / "on_gpu.py")
     return Bundle(folder, target, words, batches, tuple(sorted(refused)))
+
+
+def _write_matrices(folder: Path, target: str) -> None:
+    """The matrix instructions of a target: code, operands and names of each batch."""
+    listing = []
+    for number, batch in enumerate(matrices.batches([c for c in matrices.cases() if c.target == target])):
+        cubin = assemble(matrices.ptx(batch), target)
+        if cubin is None:
+            raise InvalidInput(f"the assembler refuses matrix instructions for {target}: {batch[0].name} and following")
+        (folder / f"matrices{number}.cubin").write_bytes(cubin)
+        given = [matrices.inputs(c, matrices.SEED).reshape(-1) for c in batch]
+        np.save(folder / f"matrices{number}.npy", np.concatenate(given))
+        words = sum(c.words[1] for c in batch) * 32 * matrices.WARPS
+        listing.append({"words": words, "names": [c.name for c in batch]})
+    (folder / "matrices.json").write_text(json.dumps({"warps": matrices.WARPS, "batches": listing}))
 
 
 def read_forms(folder: Path) -> Bundle:
@@ -112,7 +128,15 @@ def collect(bundle: Bundle) -> Answers:
             for f in batch:
                 results[f.key] = rows[at : at + len(f.results)]
                 at += len(f.results)
-    return Answers(told["gpu"], told["date"], bundle.target, bundle.words, results, bundle.refused)
+    products: dict[str, np.ndarray[Any, Any]] = {}
+    known = {c.name: c for c in matrices.cases()}
+    listing = json.loads((bundle.folder / "matrices.json").read_text())["batches"]
+    with np.load(bundle.folder / "matrices.npz", allow_pickle=False) as archive:
+        for number, told_batch in enumerate(listing):
+            asked = [known[n] for n in told_batch["names"]]
+            parts = matrices.split(archive[f"matrices{number}"], asked)
+            products |= {c.name: p for c, p in zip(asked, parts, strict=True)}
+    return Answers(told["gpu"], told["date"], bundle.target, bundle.words, results, bundle.refused, products)
 
 
 # ------------------------------------------------------------------------------------------------ launches

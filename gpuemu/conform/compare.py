@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuemu.conform import matrices
 from gpuemu.conform.answers import Answers
 from gpuemu.conform.explained import reason
 from gpuemu.conform.forms import Form, forms, lane_records, ptx, target_of
@@ -59,11 +60,32 @@ def _batches(items: Sequence[Form]) -> Iterator[tuple[str, list[Form]]]:
 
 
 def compare(answers: Answers, chosen: Callable[[Form], bool] = lambda _: True) -> list[Outcome]:
-    """Every form of the instruction table against a GPU's answers, in the table's order."""
+    """Every form of the instruction table against a GPU's answers, in the table's order; then matrix instructions."""
     items = [f for op in lane_records() for f in forms(op) if chosen(f)]
     known = [f for f in items if f.key in answers.results]
     results = execute(known, answers.words, answers.target)
-    return [_outcome(f, answers, results.get(f.key)) for f in items]
+    lanes = [_outcome(f, answers, results.get(f.key)) for f in items]
+    return lanes + _matrices(answers)
+
+
+def _matrices(answers: Answers) -> list[Outcome]:
+    """The matrix instructions of the answers' target."""
+    found = []
+    for batch in matrices.batches([c for c in matrices.cases() if c.target == answers.target]):
+        got = matrices.execute(batch, [matrices.inputs(c, matrices.SEED) for c in batch], device=answers.target)
+        for case, words in zip(batch, got, strict=True):
+            expected = answers.matrices.get(case.name)
+            if expected is None:
+                found.append(Outcome(case.name, case.opcode, 0, why="not asked"))
+                continue
+            wrong = np.argwhere(words != expected)
+            example = None
+            if len(wrong):
+                lane, word = wrong[0]
+                pair = f"{int(words[lane, word]):#x}, {answers.gpu.partition(',')[0]} {int(expected[lane, word]):#x}"
+                example = f"{case.name} warp {lane // 32} lane {lane % 32} word {word}: {pair}"
+            found.append(Outcome(case.name, case.opcode, words.size, len(wrong), example=example))
+    return found
 
 
 def _outcome(f: Form, answers: Answers, got: Words | None) -> Outcome:

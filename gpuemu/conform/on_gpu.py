@@ -103,10 +103,14 @@ class Gpu:
 def main(folder: Path) -> int:
     """Run everything in a folder."""
     gpu = Gpu()
+    arrays: dict[str, Any]
     results: dict[str, Any] = {"gpu": gpu.description, "date": date.today().isoformat(), "launches": {}}
     if (folder / "forms.json").exists():
-        arrays: dict[str, Any] = run_forms(gpu, folder)
+        arrays = run_forms(gpu, folder)
         np.savez_compressed(folder / "forms.npz", **arrays)
+    if (folder / "matrices.json").exists():
+        arrays = run_matrices(gpu, folder)
+        np.savez_compressed(folder / "matrices.npz", **arrays)
     for path in sorted(folder.glob("launch-*.npz")):
         case = np.load(path, allow_pickle=False)
         meta = json.loads(str(case["meta"]))
@@ -133,6 +137,25 @@ def run_forms(gpu: Gpu, folder: Path) -> dict[str, Any]:
         gpu.launch((folder / batch["cubin"]).read_bytes(), meta, params)
         answers[batch["cubin"]] = gpu.download(pointer, batch["rows"] * lanes * 8).view(np.uint64).reshape(-1, lanes)
         gpu.free(pointer)
+    return answers
+
+
+def run_matrices(gpu: Gpu, folder: Path) -> dict[str, Any]:
+    """Result words of the matrix instructions, by the number of their batch."""
+    described = json.loads((folder / "matrices.json").read_text())
+    answers = {}
+    for number, batch in enumerate(described["batches"]):
+        source = gpu.upload(np.load(folder / f"matrices{number}.npy"))
+        pointer = gpu.upload(np.zeros(batch["words"], np.uint32))
+        params = source.to_bytes(8, "little") + pointer.to_bytes(8, "little")
+        meta = {
+            "entry": "matrices", "grid": [described["warps"], 1, 1], "block": [32, 1, 1], "shared": 0,
+            "offsets": [0, 8],
+        }  # fmt: skip
+        gpu.launch((folder / f"matrices{number}.cubin").read_bytes(), meta, params)
+        answers[f"matrices{number}"] = gpu.download(pointer, batch["words"] * 4).view(np.uint32)
+        gpu.free(pointer)
+        gpu.free(source)
     return answers
 
 

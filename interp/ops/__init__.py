@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from interp.ops import (  # noqa: F401  (imported for their entries)
     async_copy,
+    atomic_vector,
     bulk,
     carry,
     cluster,
@@ -26,6 +27,9 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     integer_packed,
     logic,
     matrix,
+    matrix_scaled,
+    matrix_small,
+    matrix_sparse,
     mbarrier,
     memory,
     move,
@@ -34,6 +38,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     video,
     warp,
     wgmma,
+    wmma,
 )
 from interp.ops.table import isa as ISA
 

@@ -2,12 +2,16 @@
 
 The arithmetic of `mma` is the *device's*, bit for bit (`interp.tensorcore`): the same code gives different bits on an
 A100 and an H100. All live lanes take part; the engine waits for them.
+
+Here are the usual shapes; in `interp.ops.matrix_small` the integer shapes of few bits and m8n8, and m8n8k4 of f16, in
+`interp.ops.matrix_sparse` and `interp.ops.matrix_scaled` what their names say.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from interp.formats.rounding import MODES
 from interp.kit import Kit
 from interp.ops.table import isa
 from interp.runtime.layout import SPACE_GENERIC, SPACE_SHARED
@@ -17,6 +21,7 @@ from ptx.isa import Cost, Effect, Varies
 
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
 _REF = "warp-level-matrix-instructions-mma"
+ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
 def _float_types(shape: str, dtype: str, atype: str, btype: str, ctype: str, **_: Any) -> dict[str, tuple[str, int]]:
@@ -36,14 +41,19 @@ def _legal_float(shape: str, dtype: str, atype: str, btype: str, ctype: str, **_
     return None if int(shape.removeprefix("m16n8k")) in depth else "no such shape for the type"
 
 
-@isa.op("mma.sync.aligned.shape.row.col{.kind}.dtype.atype.btype.ctype {d}, {a}, {b}, {c}",
-        shape=(".m16n8k4", ".m16n8k8", ".m16n8k16", ".m16n8k32"), kind=(".kind::f8f6f4",), dtype=(".f32", ".f16"),
+@isa.op("mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype {d}, {a}, {b}, {c}",
+        shape=(".m16n8k4", ".m16n8k8", ".m16n8k16", ".m16n8k32"), dtype=(".f32", ".f16"),
         atype=(".f16", ".bf16", ".tf32", ".e4m3", ".e5m2"), btype=(".f16", ".bf16", ".tf32", ".e4m3", ".e5m2"),
         ctype=(".f32", ".f16"),
         types=_float_types, constraint=_legal_float, effect=Effect.WARP, varies=Varies.ALWAYS, cost=Cost.TENSOR,
         since=((6, 5), 75), ref=_REF)
 def mma(k: Kit, shape: str, dtype: str, atype: str, btype: str, **_: Any) -> Any:
     """d = a * b + c, block by block, each block aligned, cut, added exactly and rounded once"""
+    return planned(k, shape, dtype, atype, btype)
+
+
+def planned(k: Kit, shape: str, dtype: str, atype: str, btype: str) -> Any:
+    """The meaning of a dense product that `table.plan` has."""
     how = plan(k.device, shape, atype, btype, dtype)
     multiply = k.warp("warp_" + how.function, (32,) * how.registers[2], *pack(how.arguments))
     return lambda a, b, c: multiply(*a, *b, *c)
@@ -54,13 +64,13 @@ def _int_types(shape: str, **_: Any) -> dict[str, tuple[str, int]]:
     return {"d": ("s32", 4), "a": ("b32", 2 * groups), "b": ("b32", groups), "c": ("s32", 4)}
 
 
-@isa.op("mma.sync.aligned.shape.row.col{.satfinite}.s32.atype.btype.s32 {d}, {a}, {b}, {c}",
-        shape=(".m16n8k16", ".m16n8k32"),
+@isa.op("mma.sync.aligned.shape.row.col{.satfinite}.s32.atype.btype.s32{.last} {d}, {a}, {b}, {c}",
+        shape=(".m16n8k16", ".m16n8k32"), last=(".satfinite",),
         atype=(".s8", ".u8"), btype=(".s8", ".u8"), types=_int_types, effect=Effect.WARP, varies=Varies.ALWAYS,
         cost=Cost.TENSOR, since=((7, 0), 80), ref=_REF)
-def mma_int(k: Kit, shape: str, satfinite: bool, atype: str, btype: str) -> Any:
+def mma_int(k: Kit, shape: str, satfinite: bool, atype: str, btype: str, last: str | None) -> Any:
     """d = a * b + c, exact, wrapping or clamped"""
-    how = plan(k.device, shape, atype, btype, "s32", satfinite=satfinite)
+    how = plan(k.device, shape, atype, btype, "s32", satfinite=satfinite or last is not None)
     multiply = k.warp("warp_" + how.function, (32,) * 4, *how.arguments)
     return lambda a, b, c: multiply(*a, *b, *c)
 
@@ -72,14 +82,19 @@ def _f64_types(shape: str, **_: Any) -> dict[str, tuple[str, int]]:
     return {"d": ("f64", 4), "a": ("f64", depth // 2), "b": ("f64", depth // 4), "c": ("f64", 4)}
 
 
-@isa.op("mma.sync.aligned.shape.row.col{.rnd}.f64.f64.f64.f64 {d}, {a}, {b}, {c}", rnd=(".rn",),
+@isa.op("mma.sync.aligned.shape.row.col{.rnd}.f64.f64.f64.f64 {d}, {a}, {b}, {c}",
+        rnd=tuple("." + r for r in ROUNDINGS),
         shape=(".m8n8k4", ".m16n8k4", ".m16n8k8", ".m16n8k16"), types=_f64_types, effect=Effect.WARP,
         varies=Varies.ALWAYS, cost=Cost.TENSOR, since=((7, 0), 80), ref=_REF)
 def mma_f64(k: Kit, shape: str, rnd: str | None) -> Any:
     """d = a * b + c as a chain of fused multiply-adds, ascending k"""
     how = plan(k.device, shape, "f64", "f64", "f64")
     na, nb, nc = how.registers
-    multiply = k.warp("warp_mma_f64", (64,) * nc, *how.arguments, na, nb)
+    if rnd in (None, "rn"):
+        multiply = k.warp("warp_mma_f64", (64,) * nc, *how.arguments, na, nb)
+    else:
+        rows, depth = how.arguments
+        multiply = k.warp("warp_mma_f64_directed", (64,) * nc, rows | depth << 8, MODES[rnd], na, nb)
     return lambda a, b, c: multiply(*a, *b, *c)
 
 

@@ -193,3 +193,13 @@ def atomic_b16(
         store_u16(results + 2 * i, old)
         if get(ctx + _WATCH_HI) and not in_shared(space, address):
             note_write(ctx, site, address, 2)
+
+
+@symbol("atomic_vector")
+def atomic_vector(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, size: int, p2: int, p3: int
+) -> None:
+    """Whether vectors of `size` bytes at the addresses may be written, alignment included; their elements follow."""
+    for i in range(32):
+        if mask >> i & 1 and locate(ctx, warp, site, i, space, get(operands + 8 * i), size, True) == 0:
+            return

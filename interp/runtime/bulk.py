@@ -41,6 +41,7 @@ from interp.runtime.bulk_list import (
     HEADER_BYTES,
     SEND,
     WORDS,
+    WORDS_REDUCE,
     forget_done,
     new_entry,
     perform,
@@ -87,6 +88,8 @@ def _perform(ctx: int, entry: int) -> None:
     size = get(entry + E_BYTES)
     if kind == WORDS:
         copy_bytes(get(entry + E_HOST), entry + E_MAP, size)
+    elif kind == WORDS_REDUCE:
+        combine(ctx, get(entry + E_CODE), get(entry + E_HOST), entry + E_MAP, size)
     elif kind == SEND:
         copy_bytes(get(entry + E_HOST), get(entry + E_GLOBAL), size)
     elif get(entry + E_RANK) != 0:

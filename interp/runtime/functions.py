@@ -14,6 +14,7 @@ from interp.runtime import (
     conversion,
     conversion_tiny,
     matrix,
+    matrix_general,
     mbarrier,
     named_barrier,
     printing,
@@ -23,11 +24,12 @@ from interp.runtime import (
     waiting,
     warp,
     wgmma,
+    wmma,
 )
 from interp.runtime.lane import LANE_FUNCTIONS
 
 __all__ = [
     "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
-    "conversion", "conversion_tiny", "matrix", "mbarrier", "named_barrier", "printing", "scheduler", "special",
-    "tensor_map", "waiting", "warp", "wgmma",
+    "conversion", "conversion_tiny", "matrix", "matrix_general", "mbarrier", "named_barrier", "printing", "scheduler",
+    "special", "tensor_map", "waiting", "warp", "wgmma", "wmma",
 ]  # fmt: skip

@@ -31,9 +31,12 @@ from interp.runtime.raw import load_u8, load_u16, load_u32, native, native_inlin
 
 Word = Any
 
-F16, BF16, TF32, E4M3, E5M2, F32 = 0, 1, 2, 3, 4, 5
-KINDS = {"f16": F16, "bf16": BF16, "tf32": TF32, "e4m3": E4M3, "e5m2": E5M2, "f32": F32}
-"""PTX operand type -> input kind."""
+F16, BF16, TF32, E4M3, E5M2, F32, E2M3, E3M2, E2M1 = range(9)
+KINDS = {
+    "f16": F16, "bf16": BF16, "tf32": TF32, "e4m3": E4M3, "e5m2": E5M2, "f32": F32, "e2m3": E2M3, "e3m2": E3M2,
+    "e2m1": E2M1,
+}  # fmt: skip
+"""PTX operand type -> input kind. FP6 stands in bits 5:0 of a byte, FP4 in bits 5:2 (kind::f8f6f4)."""
 
 ZERO, FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2, 3
 
@@ -52,6 +55,13 @@ def decode(word: Word, kind: int) -> Word:
         width, fraction_bits = 8, 3
     elif kind == E5M2:
         width, fraction_bits = 8, 2
+    elif kind == E2M3:
+        width, fraction_bits = 6, 3
+    elif kind == E3M2:
+        width, fraction_bits = 6, 2
+    elif kind == E2M1:
+        width, fraction_bits = 4, 1
+        w = w >> 2
     else:
         width, fraction_bits = 32, 23
     sign = w >> (width - 1) & 1
@@ -63,6 +73,8 @@ def decode(word: Word, kind: int) -> Word:
     if kind == E4M3:  # no infinity; only the last code is NaN
         special = field == full and fraction == 7
         infinite = False
+    elif kind >= E2M3:  # every code is a number
+        special = infinite = False
     else:
         special = field == full
         infinite = special and fraction == 0
@@ -80,11 +92,11 @@ def fraction_bits(kind: int) -> int:
         return 10
     if kind == BF16:
         return 7
-    if kind == E4M3:
+    if kind in (E4M3, E2M3):
         return 3
-    if kind == E5M2:
+    if kind in (E5M2, E3M2):
         return 2
-    return 23
+    return 1 if kind == E2M1 else 23
 
 
 @native
@@ -133,9 +145,10 @@ def dot_block(
     fraction: int,
     floor: int,
     out_fraction: int,
+    shift: int = 0,
 ) -> Word:
-    """One block: `length` products of the words at a + i*step_a and b + i*step_b (decoded as in `load_word`), plus
-    c."""
+    """One block: `length` products of the words at a + i*step_a and b + i*step_b (decoded as in `load_word`), times
+    2**shift, plus c."""
     nan = np.uint32(0x7FFF if out_kind == F16 else 0x7FFFFFFF)
     class_c, sign_c, exponent_c, significand_c = decode(c, F16 if out_kind == F16 else F32)
     bits_c = 10 if out_kind == F16 else 23
@@ -159,7 +172,7 @@ def dot_block(
             else:
                 positive = True
         elif low == FINITE:
-            largest = max(largest, exponent_a + exponent_b)
+            largest = max(largest, exponent_a + exponent_b + shift)
     if positive and negative:
         return nan
     if positive or negative:
@@ -172,7 +185,7 @@ def dot_block(
     for i in range(length):
         _ca, sign_a, exponent_a, significand_a = decode(load_word(a + i * step_a, kind_a), kind_a)
         _cb, sign_b, exponent_b, significand_b = decode(load_word(b + i * step_b, kind_b), kind_b)
-        term = cut(significand_a * significand_b, exponent_a + exponent_b - scale - largest + fraction)
+        term = cut(significand_a * significand_b, exponent_a + exponent_b + shift - scale - largest + fraction)
         total = total - term if sign_a ^ sign_b else total + term
     return round_sum(total, largest - fraction, out_kind, out_fraction)
 
@@ -182,7 +195,7 @@ def load_word(address: int, kind: int) -> Word:
     """The operand word of a kind at an address, as uint32."""
     if kind in (F16, BF16):
         return np.uint32(load_u16(address))
-    if kind in (E4M3, E5M2):
+    if kind in (E4M3, E5M2) or kind >= E2M3:
         return np.uint32(load_u8(address))
     return load_u32(address)
 

@@ -105,6 +105,29 @@ def arithmetic(sm: int, kind: str, result: str, *, unit: str = "mma") -> Arithme
     return Arithmetic(generation.row_bytes // _BYTES[kind], fraction, floor, out_fraction, evidence)
 
 
+def narrow(sm: int, result: str) -> Arithmetic:
+    """The numbers of `mma.sync` of kind f8f6f4 with FP6 or FP4 operands. Raises Unsupported where there is none."""
+    if sm not in (120, 121):
+        raise Unsupported(f"sm_{sm} has no mma.sync of FP6 and FP4", help="sm_120a and sm_121a have it")
+    return arithmetic(sm, "e4m3", result)
+
+
+def sparse(sm: int, kind: str, result: str) -> Arithmetic:
+    """The numbers of `mma.sp`: those of the dense instruction, for the products of stored elements, in blocks of as
+    many. How hardware groups them has not been published: a guess.
+
+    Raises Unsupported for what an architecture does not have, and for FP8 where the compiler makes code of it."""
+    if sm < 80:
+        raise Unsupported(f"sm_{sm} has no sparse tensor-core operations")
+    if kind in _FP8 and sm in EXPANDED_FP8:
+        raise Unsupported(
+            f"mma.sp of FP8 on sm_{sm}: the compiler expands it, and its code is not modelled",
+            help="run it on a device that has the instruction (sm_89, sm_120)",
+        )
+    numbers = arithmetic(sm, kind, result)
+    return Arithmetic(numbers.block, numbers.fraction, numbers.floor, numbers.out_fraction, "guess")
+
+
 def plan(sm: int, shape: str, a: str, b: str, result: str, *, satfinite: bool = False) -> Plan:
     """How `mma.sync` of a shape ("m16n8k16") and types runs on an architecture. `result` is the type of both c and d.
 

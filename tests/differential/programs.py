@@ -24,6 +24,9 @@ from tests.differential import asynchronous, forms
 from tests.differential.forms import POOLS, register, word
 from tests.differential.frame import HEADER, LOADS, SCRATCH, STORES
 
+ELSEWHERE = ("mma.variant", "wmma.", "red.async", *(f"{n}{{.sem,.scope,.ss}}{{.hint}}.vec" for n in ("atom", "red")),
+             *(f"{n}{{.sem,.scope,.ss}}.op{{.noftz}}{{.hint}}.vec" for n in ("atom", "red")))  # fmt: skip
+"""How the syntax lines begin of records that are not drawn here; suites of their own run them on both engines."""
 _BY_NAME: dict[str, list[Op]] = {}
 for _op in ISA.ops:
     _BY_NAME.setdefault(_op.name, []).append(_op)
@@ -406,7 +409,7 @@ class _Writer:
 
     def multiply(self) -> None:
         rng = self.rng
-        op = rng.choice(_BY_NAME["mma"])
+        op = rng.choice([o for o in _BY_NAME["mma"] if o.since[1] <= 90 and not o.syntax.startswith(ELSEWHERE)])
         while True:
             text, mods = forms.opcode(op, rng, variety=self.variety)
             try:

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.engine.assembly import STORE, launch, words
+from tests.engine.assembly import STORE, entry, launch, words
 
 _I32 = [("add", "u32", 5, 5 + sum(range(64))), ("min", "s32", 7, 0), ("max", "u32", 7, 63), ("and", "b32", 0xFF, 0),
         ("or", "b32", 0x100, 0x13F), ("xor", "b32", 9, 9),
@@ -166,3 +166,64 @@ def test_generic_and_shared_addresses() -> None:
         ld.shared.u32 %r3, [cell];
     """
     assert (words(body + STORE, block=64) == 6464).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "traced"])
+@pytest.mark.parametrize("order", ["{op}.{vec}.{type}", "{vec}.{type}.{op}"])
+@pytest.mark.parametrize(
+    ("type", "dtype", "op", "count"),
+    [("f32", np.float32, "add", 4), ("f16", np.float16, "min.noftz", 8), ("bf16", ml_dtypes.bfloat16, "add.noftz", 2),
+     ("f16x2", np.float16, "max.noftz", 4), ("bf16x2", ml_dtypes.bfloat16, "add.noftz", 4)],
+)  # fmt: skip
+def test_vectors(type: str, dtype: type, op: str, count: int, order: str, engine: str) -> None:
+    """Thread t gives the vector of its own elements; two threads share a place."""
+    elements = count * (2 if type.endswith("x2") else 1)
+    size = elements * np.dtype(dtype).itemsize
+    rng = np.random.default_rng(8)
+    source = rng.normal(size=(32, elements)).astype(dtype)
+    start = rng.normal(size=(16, elements)).astype(dtype)
+    stem, bits = ("h", 16) if type in ("f16", "bf16") else ("r", 32)
+    names = [f"%{stem}{4 + i}" for i in range(count)]
+    loads = "\n".join(f"ld.global.b{bits} {n}, [%rd3+{i * bits // 8}];" for i, n in enumerate(names))
+    opcode = "red.relaxed.gpu.global." + order.format(op=op, vec=f"v{count}", type=type)
+    body = f"""
+        ld.param.u64 %rd2, [p1];
+        mad.wide.u32 %rd3, %r0, {size}, %rd2;
+        {loads}
+        and.b32 %r3, %r0, 15;
+        mad.wide.u32 %rd4, %r3, {size}, %rd0;
+        {opcode} [%rd4], {{{", ".join(names)}}};
+        ret;
+    """
+    out = start.copy()
+    kernel = entry(body, ["p1"], target="sm_90")
+    result = kernel.launch(grid=1, block=32, args=[out, source], names=["out", "p1"], engine=engine)
+    assert result.findings == ()
+    expected = start.copy()
+    for t in range(32):
+        old, new = expected[t % 16].astype(np.float32), source[t].astype(np.float32)
+        combined = {"add": np.add, "min": np.minimum, "max": np.maximum}[op[:3]](old, new)
+        expected[t % 16] = combined.astype(dtype)
+    assert (out.view(np.uint8) == expected.view(np.uint8)).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "traced"])
+def test_old_elements_of_a_vector(engine: str) -> None:
+    out = np.array([1, 2, 0, 0], np.float32)
+    body = """
+        mov.b32 %f1, 0x3f800000;
+        atom.global.add.v2.f32 {%f2, %f3}, [%rd0], {%f1, %f1};
+        st.global.f32 [%rd0+8], %f2;
+        st.global.f32 [%rd0+12], %f3;
+        ret;
+    """
+    kernel = entry(body, target="sm_90")
+    assert kernel.launch(grid=1, block=1, args=[out], names=["out"], engine=engine).findings == ()
+    assert list(out) == [2, 3, 1, 2]
+
+
+def test_a_vector_is_aligned_as_a_whole() -> None:
+    out = np.zeros(4, np.float32)
+    kernel = entry("mov.b32 %f1, 0;\nred.global.add.v2.f32 [%rd0+4], {%f1, %f1};\nret;", target="sm_90")
+    (finding,) = kernel.launch(grid=1, block=1, args=[out], names=["out"]).findings
+    assert finding.kind == "misaligned"

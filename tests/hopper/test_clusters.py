@@ -187,6 +187,25 @@ def test_copies_to_another_cta(size: int, offset: str, copy: str, engine: str, a
     np.testing.assert_array_equal(got, np.arange(64) ^ 32)
 
 
+@pytest.mark.parametrize("asynchrony", ["late", "eager", "seeded:2"])
+@engines
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("add.u32", lambda old, new: old + new),
+        ("min.s32", np.minimum),
+        ("xor.b32", lambda old, new: old ^ new),
+        ("inc.u32", lambda old, new: np.where(old >= new, 0, old + 1)),
+    ],
+)
+def test_reductions_in_another_cta(op: str, expected: Any, engine: str, asynchrony: str) -> None:
+    """Each thread sends its number in the grid to a word of the other CTA that holds 40."""
+    copy = f"""mov.u32 %r8, 40; st.shared.u32 [%r4], %r8; {MEET}
+        red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{op} [%r5], %r2, [%r7+4096];"""
+    got = output(sends(128, copy), 32, NOTHING, 64, grid=2, cluster=(2,), engine=engine, asynchrony=asynchrony)
+    np.testing.assert_array_equal(got, expected(np.full(64, 40), np.arange(64) ^ 32))
+
+
 @engines
 def test_a_copy_that_nobody_waits_for_is_late(engine: str) -> None:
     copy = "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r5], %r2, [%r7+4096];"
@@ -403,7 +422,7 @@ def test_older_devices_have_no_clusters() -> None:
         "barrier.cluster.arrive.acquire;",
         "barrier.cluster.wait.release;",
         "mapa.shared::cta.u32 %r0, %r1, %r2;",
-        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r0], %r1, [%r2];",
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.xor.u32 [%r0], %r1, [%r2];",
         "st.async.shared::cta.mbarrier::complete_tx::bytes.b32 [%r0], %r1, [%r2];",
         "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%in], 16, [%s], 3;",
     ],
