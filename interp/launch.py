@@ -28,6 +28,7 @@ from interp.engine.plan import make_plan
 from interp.faults import Scene
 from interp.hooks import Hooks
 from interp.memory import plan, table
+from interp.metrics import Metrics
 from interp.ops import ISA
 from interp.record import LaunchRecord, Log, recording
 from interp.result import Counters, Finding, Result, count_instructions
@@ -35,6 +36,7 @@ from interp.runtime import layout as L
 from interp.runtime.async_copy import QUEUE_BYTES
 from interp.runtime.bulk_list import BULK_BYTES
 from interp.runtime.job import Job, run_job
+from interp.runtime.measured import WORDS
 from interp.runtime.native import address, prefetch
 from interp.runtime.wgmma import WGMMA_BYTES
 from interp.tensor_map import memory_of
@@ -139,8 +141,8 @@ class Entry:
 
     def __init__(self, module: Module, kernel: ir.Kernel) -> None:
         self.module, self.kernel = module, kernel
-        self._compiled: dict[tuple[bool, bool], Compiled] = {}
-        self._traced: dict[tuple[bool, bool], Program] = {}
+        self._compiled: dict[tuple[bool, bool, bool], Compiled] = {}
+        self._traced: dict[tuple[bool, bool, bool], Program] = {}
         self._arena: tuple[int, np.ndarray[Any, Any]] | None = None
 
     @cached_property
@@ -158,25 +160,27 @@ class Entry:
     def _waits_for_cluster(self) -> bool:
         return any(inst.op == "barrier" and ".cluster" in inst.mods for inst in self.sites)
 
-    def compiled(self, counters: bool, clusters: bool = False) -> Compiled:
-        """Native code of the kernel, with or without counters, for clusters of several CTAs or of one."""
-        key = counters, clusters
+    def compiled(self, counters: bool, clusters: bool = False, measured: bool = False) -> Compiled:
+        """Native code of the kernel: with counters or not, for clusters of several CTAs or of one, measured or not."""
+        key = counters, clusters, measured
         if key not in self._compiled:
             m, places = self.module, self._places
             ranked = places.shared_names if clusters else frozenset[str]()
-            self._compiled[key] = compile_kernel(m.ptx, self.kernel, places.symbols, m.device.arch, counters, ranked)
+            self._compiled[key] = compile_kernel(
+                m.ptx, self.kernel, places.symbols, m.device.arch, counters, ranked, measured
+            )
         return self._compiled[key]
 
-    def traced(self, counters: bool, clusters: bool = False) -> Program:
+    def traced(self, counters: bool, clusters: bool = False, measured: bool = False) -> Program:
         """The kernel as the traced engine runs it, likewise."""
         from interp.engine.traced.program import build_program  # only here: the compiled engine does without
 
-        key = counters, clusters
+        key = counters, clusters, measured
         if key not in self._traced:
             m, places = self.module, self._places
             ranked = places.shared_names if clusters else frozenset[str]()
             plan_ = make_plan(self.kernel, ISA)
-            self._traced[key] = build_program(plan_, places.symbols, m.device.arch, counters, ranked)
+            self._traced[key] = build_program(plan_, places.symbols, m.device.arch, counters, ranked, measured)
         return self._traced[key]
 
     def launch(
@@ -195,6 +199,7 @@ class Entry:
         hooks: Hooks | None = None,
         asynchrony: str = "late",
         cluster: Sequence[int] | None = None,
+        metrics: bool = False,
     ) -> Result:
         """Execute the kernel; arrays in `args` are updated in place.
 
@@ -211,6 +216,8 @@ class Entry:
 
         `cluster`: CTAs of a cluster, up to three sizes, for a kernel that does not say them itself; `ctas` must then
         name whole clusters.
+
+        `metrics=True`: measure accesses and branches, too (`Result.metrics`), with slower code made for that.
 
         A defect of the kernel ends the launch and is returned as a finding. Raises LaunchFailure when the device could
         not launch it, InvalidInput for arguments that do not fit, Unsupported for what is not modelled."""
@@ -240,7 +247,7 @@ class Entry:
         )  # fmt: skip
         result = self._run(
             grid3, block3, args, shared, list_, counters, DEFAULT_FUEL if fuel is None else fuel, shown, watch, engine,
-            hooks, asynchrony, shape,
+            hooks, asynchrony, shape, metrics,
         )  # fmt: skip
         if ctas is not None and len(list_) < grid3[0] * grid3[1] * grid3[2]:
             result.exactness = (*result.exactness, "partial")
@@ -275,12 +282,13 @@ class Entry:
     def _run(
         self, grid: Dim3, block: Dim3, args: Sequence[Any], shared: int, ctas: np.ndarray[Any, np.dtype[np.int64]],
         counters: bool, fuel: int, names: Sequence[str], watch: int | None, engine: str, hooks: Hooks | None,
-        asynchrony: str, cluster: Dim3 | None,
+        asynchrony: str, cluster: Dim3 | None, metrics: bool,
     ) -> Result:  # fmt: skip
         places, module = self._places, self.module
         ranks = prod(cluster) if cluster is not None else 1
-        program = self.traced(counters, ranks > 1) if engine == "traced" else None
-        native = program or self.compiled(counters, ranks > 1)
+        counters = counters or metrics
+        program = self.traced(counters, ranks > 1, metrics) if engine == "traced" else None
+        native = program or self.compiled(counters, ranks > 1, metrics)
         observer = None
         if program is not None and hooks is not None:
             from interp.engine.traced.observe import Observer
@@ -293,7 +301,8 @@ class Entry:
         addresses, allocations = plan(arrays)
         params = parameter_block(self.kernel, args, dict(zip(positions, addresses, strict=True)))
         rows = table([*module.globals.allocations, *allocations])
-        raw = np.zeros(2 * len(recipe.regions) + len(recipe.guarded) + 1, np.int64)
+        before = WORDS * len(self.sites) * metrics  # records of `interp.runtime.measured`
+        raw = np.zeros(before + 2 * len(recipe.regions) + len(recipe.guarded) + 1, np.int64)
         job = Job(
             run_warp=native.loaded.run_warp if isinstance(native, Compiled) else address("run_warp_traced"),
             recipe=recipe,
@@ -307,7 +316,7 @@ class Entry:
             allocations=rows,
             rows=len(module.globals.allocations) + len(allocations),
             sites=np.zeros(max(len(self.sites), 1), np.int64),
-            counters=raw,
+            counters=raw[before:],
             fuel=fuel,
             watch=watch,
             multiprocessors=module.device.multiprocessors,
@@ -342,12 +351,16 @@ class Entry:
             findings = (self._finding(outcome.state, scenes, outcome.slot - first, fuel),)
         counts = None
         if counters:
-            counts = Counters(count_instructions(recipe.regions, recipe.guarded, self.sites, raw), ISA)
+            counts = Counters(count_instructions(recipe.regions, recipe.guarded, self.sites, raw[before:]), ISA)
+        measured = Metrics(self.kernel, counts, raw[:before]) if metrics and counts is not None else None
         written = None
         if outcome.written_site >= 0:
             x, y, z = (int(v) for v in ctas[outcome.written_cta])
             written = (self.sites[outcome.written_site], (x, y, z))
-        return Result(counts, findings, self._exactness, module.ptx, resident=outcome.resident, written_by=written)
+        return Result(
+            counts, findings, self._exactness, module.ptx, resident=outcome.resident, written_by=written,
+            metrics=measured,
+        )  # fmt: skip
 
     def _finding(self, state: int, cluster: Sequence[Scene], rank: int, fuel: int) -> Finding:
         """What ended a launch early. `cluster`: its CTAs; `rank`: of the one that did."""

@@ -14,6 +14,7 @@ from interp.runtime import (
     conversion,
     matrix,
     mbarrier,
+    measured,
     named_barrier,
     scheduler,
     special,
@@ -26,6 +27,6 @@ from interp.runtime.lane import LANE_FUNCTIONS
 
 __all__ = [
     "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
-    "conversion", "matrix", "mbarrier", "named_barrier", "scheduler", "special", "tensor_map", "waiting", "warp",
-    "wgmma",
+    "conversion", "matrix", "mbarrier", "measured", "named_barrier", "scheduler", "special", "tensor_map", "waiting",
+    "warp", "wgmma",
 ]  # fmt: skip

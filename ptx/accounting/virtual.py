@@ -82,6 +82,14 @@ def instructions(kernel: ir.Kernel) -> Iterator[ir.Inst]:
 
 def _most_live(kernel: ir.Kernel, isa: Isa) -> tuple[int, int, ir.Inst | None]:
     """(most 32-bit units, most predicates, the first instruction with the most units)."""
+    live = live_registers(kernel, isa)
+    most = max((units for units, _ in live), default=0)
+    peak = next((inst for inst, (units, _) in zip(instructions(kernel), live, strict=True) if units == most), None)
+    return most, max((predicates for _, predicates in live), default=0), peak
+
+
+def live_registers(kernel: ir.Kernel, isa: Isa) -> tuple[tuple[int, int], ...]:
+    """(32-bit units, predicates) that are live at each instruction of a kernel, in text order."""
 
     def effects(inst: ir.Inst) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return reads_writes(inst, isa)
@@ -89,22 +97,18 @@ def _most_live(kernel: ir.Kernel, isa: Isa) -> tuple[int, int, ir.Inst | None]:
     units = {name: _UNITS[_width(type)] for name, type in kernel.registers.items()}
     predicates = {name for name, type in kernel.registers.items() if type == "pred" and name != FLAG.name}
     found = liveness(kernel, effects)
-    most, most_predicates, peak = 0, 0, None
+    out: list[tuple[int, int]] = []
     for number, block in enumerate(kernel.blocks):
-        here: list[tuple[int, int, ir.Inst]] = []
+        here: list[tuple[int, int]] = []
         for index, live in found.walk_back(number):
-            inst = block.insts[index]
-            reads, writes = effects(inst)
+            reads, writes = effects(block.insts[index])
             # A value that nobody reads still needs a register to be written to; a source may share with a result.
             after = live.union(writes)
             before = live.difference(writes).union(reads)
             size = max(sum(units.get(n, 0) for n in names) for names in (after, before))
-            here.append((size, max(len(predicates & names) for names in (after, before)), inst))
-        for size, count, inst in reversed(here):
-            most_predicates = max(most_predicates, count)
-            if size > most or peak is None:
-                most, peak = size, inst
-    return most, most_predicates, peak
+            here.append((size, max(len(predicates & names) for names in (after, before))))
+        out += reversed(here)
+    return tuple(out)
 
 
 def reads_writes(inst: ir.Inst, isa: Isa) -> tuple[tuple[str, ...], tuple[str, ...]]:
