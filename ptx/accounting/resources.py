@@ -81,6 +81,13 @@ def read_usage(usage: str, kernel: str) -> Usage:
     )  # fmt: skip
 
 
+def read_usage_banks(usage: str, kernel: str) -> dict[int, int]:
+    """Bytes of each constant bank that `kernel` sees: 0 holds its parameters, 3 what the module declares `.const`."""
+    lines = [usage.partition(f"{head}\n")[2].partition("\n")[0] for head in (" Common:", f" Function {kernel}:")]
+    found = _USAGE.findall("\n".join(lines))
+    return {int(bank): int(value) for name, bank, value in found if name == "CONSTANT" and bank}
+
+
 def read_max_threads(attributes: str, kernel: str) -> int | None:
     """Threads a CTA that the code of `kernel` allows; None when nothing limits them."""
     section = re.split(r"^\.nv\.info", attributes, flags=re.MULTILINE)

@@ -47,8 +47,8 @@ def described(map_: TensorMap) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write(record: LaunchRecord, path: Path, arch: str) -> None:
-    """One launch as a file for `on_gpu.py`."""
+def write(record: LaunchRecord, path: Path, arch: str, **more: Any) -> None:
+    """One launch as a file for `on_gpu.py`; `more`: further arrays in it."""
     entry = record.module[record.entry]
     args: list[Any] = []
     pointers, scratch, maps = [], [], []
@@ -74,7 +74,7 @@ def write(record: LaunchRecord, path: Path, arch: str) -> None:
     }  # fmt: skip
     np.savez_compressed(
         path, meta=json.dumps(meta), params=np.frombuffer(bytes(parameter_block(entry.kernel, args, {})), np.uint8),
-        cubin=np.frombuffer(assemble(record.ptx, arch), np.uint8), **arrays,
+        cubin=np.frombuffer(assemble(record.ptx, arch), np.uint8), **arrays, **more,
     )  # fmt: skip
 
 
