@@ -13,10 +13,12 @@ from pathlib import Path
 
 import msgspec
 
+from gpuemu.accounting.lowering import Lowering
 from gpuemu.accounting.side import Options, Spec, prepare
 from gpuemu.files import write_atomically
 from interp.ops import ISA
 from ptx.accounting.account import Absent, Account, account, entry_of
+from ptx.accounting.metrics import DYNAMIC
 from ptx.decode import decode
 from ptx.errors import InvalidInput
 
@@ -70,11 +72,22 @@ def measure(spec: Spec, targets: Sequence[str], options: Options, root: Path) ->
         kernel = entry.name
         if line is None and entry.loc is not None:
             line = entry.loc.ptx_line
-        accounts[target] = account(
+        static = account(
             lowering.ptx, target, ISA, kernel=entry.name, threads=lowering.threads or None, shared=lowering.shared,
             fmad=lowering.fmad,
         )  # fmt: skip
+        accounts[target] = _with_launch(static, lowering)
     return Measured(spec.text, kernel, prepared.file, line, accounts, texts, prepared.notes)
+
+
+def _with_launch(static: Account | Absent, lowering: Lowering) -> Account | Absent:
+    """An account with the metrics of a launch, if there was one, or why they are missing."""
+    if isinstance(static, Absent):
+        return static
+    missing = {**static.missing}
+    if lowering.not_run is not None:
+        missing |= {m.name: lowering.not_run for m in DYNAMIC}
+    return msgspec.structs.replace(static, metrics={**static.metrics, **lowering.dynamic}, missing=missing)
 
 
 def write_baseline(file: Path, side: Measured) -> None:
