@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
 from gpuemu.accounting.lowering import Lowering
-from gpuemu.accounting.side import Options, Spec, prepare
+from gpuemu.accounting.side import Options, Prepared, Spec, prepare
 from gpuemu.files import write_atomically
 from interp.ops import ISA
 from ptx.accounting.account import Absent, Account, account, entry_of
@@ -51,13 +52,29 @@ class _Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes: tuple[str, ...] = ()
 
 
+def measure_sides(
+    sides: Sequence[tuple[Spec, Options]], targets: Sequence[str], root: Path
+) -> tuple[Measured, ...]:  # fmt: skip
+    """Measure one or two sides; their kernels are lowered at the same time, each in its own process."""
+    with ThreadPoolExecutor(len(sides)) as pool:
+        waiting = [
+            None if spec.kind == "json" else pool.submit(prepare, spec, targets, options, root)
+            for spec, options in sides
+        ]
+        ready = [None if one is None else one.result() for one in waiting]
+    return tuple(_measure(spec, targets, prepared) for (spec, _), prepared in zip(sides, ready, strict=True))
+
+
 def measure(spec: Spec, targets: Sequence[str], options: Options, root: Path) -> Measured:
     """Measure a side on targets. A target without numbers is Absent with the reason.
 
     Raises InvalidInput for a side that is wrong whatever the target, Unsupported without the tools."""
-    if spec.kind == "json":
+    return measure_sides([(spec, options)], targets, root)[0]
+
+
+def _measure(spec: Spec, targets: Sequence[str], prepared: Prepared | None) -> Measured:
+    if prepared is None:
         return read_baseline(Path(spec.file), targets)
-    prepared = prepare(spec, targets, options, root)
     accounts: dict[str, Account | Absent] = {}
     texts: dict[str, str] = {}
     kernel = spec.name or ""

@@ -72,7 +72,7 @@ def diff(
     from gpuemu.accounting.code import code_changes
     from gpuemu.accounting.compare import compare
     from gpuemu.accounting.gates import Gates, check, parse_explanations, parse_increases
-    from gpuemu.accounting.measure import measure, write_baseline
+    from gpuemu.accounting.measure import measure_sides, write_baseline
     from gpuemu.accounting.side import Options, parse_side, words_of
     from gpuemu.commands.options import check_target
     from gpuemu.config import load_config
@@ -108,7 +108,7 @@ def diff(
         raise InvalidInput(f"'{stray[0]}' is for the old side, and there is one side only")
     if (block is not None or shared or no_fmad) and "ptx" not in kinds:
         raise InvalidInput("--block, --shared and --no-fmad are for PTX files", help="a kernel takes --num-warps")
-    measured = []
+    wanted = []
     for spec, side in zip(specs, sides_, strict=True):
         own = words_of(words, side) if spec.kind == "py" or dynamic else ()
         ptx = spec.kind == "ptx"
@@ -116,7 +116,8 @@ def diff(
             own, num_warps, num_stages, cta if ptx else None, shared if ptx else 0, not no_fmad,
             grid=grid if dynamic else None, cta=block,
         )  # fmt: skip
-        measured.append(measure(spec, chosen, options, root))
+        wanted.append((spec, options))
+    measured = measure_sides(wanted, chosen, root)
     old, new = (measured[0], measured[1]) if len(measured) == 2 else (None, measured[0])
     comparison = compare(old, new)
     verdict = check(gates, comparison)
