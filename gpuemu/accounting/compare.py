@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpuemu.accounting.measure import Measured
 from ptx.accounting.account import Absent, Account
-from ptx.accounting.metrics import DYNAMIC, EVERY, Metric
+from ptx.accounting.metrics import EVERY, Metric
 
 Number = int | float
 
@@ -124,8 +124,6 @@ def _about(one: Account) -> list[str]:
     notes = []
     if one.assembled_for != one.target:
         notes.append(f"assembled for {one.assembled_for}")
-    if (unmeasured := one.missing.get(DYNAMIC[0].name)) is not None:
-        notes.append(f"no dynamic numbers: {unmeasured}")
     if one.unknown:
         notes.append(f"PTX instructions counted as unknown: {_listed(one.unknown)}")
     if one.unclassified:

@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpuemu.accounting.compare import Comparison, Row
-from ptx.accounting.metrics import EVERY, check_metrics
+from ptx.accounting.account import Account
+from ptx.accounting.metrics import DYNAMIC, EVERY, check_metrics
 from ptx.errors import InvalidInput
 
 REGISTERS = "launch__registers_per_thread"
@@ -90,7 +91,7 @@ def check(gates: Gates, comparison: Comparison) -> Verdict:
     if (gates.max_increase or gates.max_decrease) and comparison.old is None:
         raise InvalidInput("--max-increase and --max-decrease compare: give OLD and NEW")
     broken: list[Broken] = []
-    unchecked: list[str] = []
+    unchecked = _not_launched(comparison)
     for one in comparison.measured:
         rows = {r.metric.name: r for r in one.rows}
         if gates.max_regs is not None:
@@ -120,6 +121,17 @@ def check(gates: Gates, comparison: Comparison) -> Verdict:
                 rule = "unexplained-decrease" if judge is _fallen else "too-large-increase"
                 broken.append(Broken(rule, one.target, name, f"{said} on {one.target}"))
     return Verdict(tuple(broken), tuple(unchecked))
+
+
+def _not_launched(comparison: Comparison) -> list[str]:
+    """Launches that were asked for and gave no numbers."""
+    found = []
+    for one in comparison.measured:
+        for name, side in (("old", comparison.old), ("new", comparison.new)):
+            account = side.accounts.get(one.target) if side is not None else None
+            if isinstance(account, Account) and (why := account.missing.get(DYNAMIC[0].name)) is not None:
+                found.append(f"{one.target}: no dynamic numbers of {name}: {why}")
+    return found
 
 
 def _too_large(row: Row, percent: float) -> str | None:

@@ -13,7 +13,6 @@ from ptx.errors import InvalidInput
 if TYPE_CHECKING:
     from gpuemu.accounting.compare import Comparison
     from gpuemu.accounting.gates import Gates, Verdict
-    from gpuemu.accounting.measure import Measured
 
 FORMATS = ("text", "json", "markdown", "html", "sarif")
 _WORD = re.compile(r"(?:(?:old|new)\.)?[A-Za-z_]\w*=")
@@ -67,6 +66,7 @@ def diff(
 
     Exit code: 0 clean, 1 a limit is broken, 2 usage or configuration, 3 something could not be measured.
     """
+    from dataclasses import replace
     from pathlib import Path
 
     from gpuemu.accounting.code import code_changes
@@ -124,6 +124,9 @@ def diff(
     complete = is_complete(comparison, verdict, bool(asked))
     code = 1 if verdict.broken else 0 if complete else 3
     changes = code_changes(old, new) if old is not None else ()
+    if code == 3 and form not in ("json", "sarif"):  # these have a place of their own for it
+        gone = (f"{t.target} was not measured: {t.reason}" for t in comparison.targets if t.reason is not None)
+        verdict = replace(verdict, unchecked=(*verdict.unchecked, *gone))
     if save is not None:
         write_baseline(Path(save), new)
     if form == "json":
@@ -196,23 +199,12 @@ def is_complete(comparison: Comparison, verdict: Verdict, asked: bool) -> bool:
     old, new = comparison.old, comparison.new
     for one in comparison.targets:
         if one.reason is None:
-            if any(_not_launched(side, one.target) for side in (old, new)):
-                return False
             continue
         on_new = isinstance(new.accounts[one.target], Absent)
         on_old = old is None or one.target not in old.accounts or isinstance(old.accounts[one.target], Absent)
         if asked or not (on_new and on_old):
             return False
     return True
-
-
-def _not_launched(side: Measured | None, target: str) -> bool:
-    """Whether a launch was asked for and could not be made."""
-    from ptx.accounting.account import Account
-    from ptx.accounting.metrics import DYNAMIC
-
-    account = side.accounts.get(target) if side is not None else None
-    return isinstance(account, Account) and DYNAMIC[0].name in account.missing
 
 
 def _say(gates: Gates, verdict: Verdict, comparison: Comparison) -> None:
