@@ -19,7 +19,7 @@ from interp.ops import ISA
 from interp.result import Finding
 from ptx.accounting.account import Absent, Account, account, entry_of
 from ptx.decode import decode
-from ptx.errors import GpuemuError, LaunchFailure, Unsupported
+from ptx.errors import GpuemuError, InternalError, Unsupported
 
 TARGETS = ("sm_80", "sm_89", "sm_90")
 """For a Triton kernel, when none is asked for."""
@@ -80,7 +80,7 @@ class Profile:
 def profile(launch: Launch, targets: Sequence[str], root: Path) -> Profile:
     """Measure a launch on targets (empty: the usual ones, or what the PTX is for).
 
-    What one target cannot do is that target's reason; raises InvalidInput for what no target can do."""
+    What one target cannot do is that target's reason; raises what stands in the way of all of them."""
     found = _ptx_file(launch, targets, root) if launch.is_ptx else _triton(launch, targets or TARGETS, root)
     words = " ".join([*launch.words, f"grid={launch.grid}", *([f"block={launch.block}"] if launch.block else [])])
     whole = Profile(launch.kernel, words, tuple(found), ())
@@ -89,10 +89,14 @@ def profile(launch: Launch, targets: Sequence[str], root: Path) -> Profile:
 
 def _triton(launch: Launch, targets: Sequence[str], root: Path) -> list[OnTarget]:
     out = []
+    errors: list[GpuemuError] = []
     for target in targets:
         try:
             result, _ = launch.execute(target, metrics=True)
-        except (Unsupported, LaunchFailure) as error:
+        except InternalError:
+            raise
+        except GpuemuError as error:
+            errors.append(error)
             out.append(OnTarget(target, None, None, "not measured", reason=_said(error)))
             continue
         about = result.metadata or {}
@@ -102,6 +106,8 @@ def _triton(launch: Launch, targets: Sequence[str], root: Path) -> list[OnTarget
                 bool(about.get("enable_fp_fusion", True)), None,
             )
         )  # fmt: skip
+    if len(errors) == len(targets):
+        raise errors[0]
     return out
 
 
@@ -129,7 +135,7 @@ def _measured(
         static = Absent(entry.name, target, _said(error))
     metrics = result.metrics
     roof = roofline(target, metrics.totals) if metrics is not None else "nothing ran"
-    return OnTarget(target, metrics, static, roof, result.findings, result.exactness, text)
+    return OnTarget(target, metrics, static, roof, result.findings, result.exactness, result.ptx)
 
 
 def _said(error: GpuemuError) -> str:

@@ -72,6 +72,19 @@ def test_json_has_every_number(tools: None, folder: Path, capsysbinary: pytest.C
     assert capsysbinary.readouterr().out == first
 
 
+def test_what_one_target_cannot_do_is_said(
+    tools: None, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    pytest.importorskip("triton")
+    (folder / "k.py").write_text(KERNEL.replace("v * 2.0", "v.to(tl.float32) * 2.0"))
+    command = ["report", "k.py::scale", "--grid", "1", "--target", "sm_80", "--target", "sm_90"]
+    words = ["x=zeros:256:float8_e4m3fn", "y=zeros:256:f32", "n=250"]
+    assert gpuemu(*command, *words, "BLOCK=128") == 3  # Triton has no e4m3 on sm_80
+    out = capsysbinary.readouterr().out.decode()
+    assert "UNCHECKED sm_80: Triton cannot compile scale for sm_80" in out and "H200" in out
+    assert gpuemu(*command, *words, "BLOCK=48") == 2  # nor blocks of 48 anywhere
+
+
 class Page(HTMLParser):
     """Balanced tags, and what the page would load."""
 
