@@ -72,7 +72,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("ptxas__stack_bytes", "bytes", "physical", 1, "stack frame a thread"),
     Metric("ptxas__constant_bytes", "bytes", "physical", 0, "all constant banks of the kernel, parameters included"),
     Metric("ptxas__barriers", "barriers", "physical", 0, "named CTA barriers in use"),
-    Metric("ptxas__max_threads", "threads", "physical", 0, "threads a CTA that the code allows (`.maxntid`)"),
+    Metric("ptxas__max_threads", "threads", "physical", 0, "threads a CTA that `.maxntid` and registers allow"),
     Metric("launch__shared_mem_per_block_static", "bytes", "physical", 1, "static shared memory a CTA", True),
     Metric("launch__shared_mem_per_block_dynamic", "bytes", "physical", 1, "dynamic shared memory a CTA, given", True),
     Metric("launch__shared_mem_per_block_driver", "bytes", "physical", 0, "shared memory a CTA for the system", True),

@@ -29,10 +29,8 @@ from interp.launch import LaunchRecord, Module, recording
 from interp.ops import ISA
 from ptx.accounting import assemble
 from ptx.accounting.account import Account, account
-from ptx.accounting.occupancy import occupancy
 from ptx.accounting.resources import read_usage_banks
 from ptx.decode import decode
-from ptx.device import device
 from ptx.lower.triton import Lowered
 from tests.accounting.counted_kernels import KERNELS
 from tests.accounting.ptx_texts import many_live, text
@@ -114,20 +112,13 @@ def numbers(ptx: str, entry: str, fmad: bool) -> dict[str, int]:
     assert isinstance(found, Account), found
     assembled = assemble.assemble(ptx, decode(ptx), TARGET, fmad)
     assert isinstance(assembled, assemble.Assembled)
-    registers = int(found.metrics["launch__registers_per_thread"])
-    shared = int(found.metrics["launch__shared_mem_per_block_static"])
     return {
-        "registers": registers,
+        "registers": int(found.metrics["launch__registers_per_thread"]),
         "local": int(found.metrics["ptxas__stack_bytes"]),
-        "shared": shared,
+        "shared": int(found.metrics["launch__shared_mem_per_block_static"]),
         "const": read_usage_banks(assembled.usage, entry).get(3, 0),
-        "max_threads": int(found.metrics.get("ptxas__max_threads", _largest_block(registers, shared))),
+        "max_threads": int(found.metrics["ptxas__max_threads"]),
     }
-
-
-def _largest_block(registers: int, shared: int) -> int:
-    """Threads of the largest CTA that a multiprocessor holds, where the code does not limit them."""
-    return max(n for n in range(32, 1025, 32) if occupancy(device(TARGET), n, registers, shared).ctas)
 
 
 def write_attributes(folder: Path) -> None:
