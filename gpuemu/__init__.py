@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from interp.launch import Module as Module
     from interp.launch import Result as Result
     from interp.memory import sparse as sparse
+    from interp.metrics import Metrics as Metrics
     from interp.tensor_map import TensorMap as TensorMap
     from ptx.errors import GpuemuError as GpuemuError
     from ptx.errors import InvalidInput as InvalidInput
@@ -41,6 +42,7 @@ _HOME = {
     "run": "gpuemu.triton_run",
     "Module": "interp.launch",
     "Result": "interp.launch",
+    "Metrics": "interp.metrics",
     "TensorDescriptor": "gpuemu.tensor_descriptor",
     "TensorMap": "interp.tensor_map",
     "sparse": "interp.memory",

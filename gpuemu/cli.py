@@ -1,6 +1,7 @@
 """The command line. Each command is a file of `gpuemu/commands/` that imports what it needs when it runs.
 
-Exit codes of `ci` and `run`: 0 clean, 1 findings, 2 usage or configuration, 3 could not be checked (130: Ctrl-C).
+Exit codes of `ci`, `run` and `report`: 0 clean, 1 findings, 2 usage or configuration, 3 could not be checked (130:
+Ctrl-C).
 `conform`: 0 the same bits, 1 something differs, 2 usage, 3 could not be compared.
 `diff`: 0 clean, 1 a limit is broken, 2 usage or configuration, 3 could not be measured.
 `doctor`: 0 kernels can be checked here, 3 they cannot. `init`: 0, 2 usage.
@@ -20,6 +21,7 @@ from gpuemu.commands.diff import diff
 from gpuemu.commands.doctor import doctor
 from gpuemu.commands.init import init
 from gpuemu.commands.isa import isa
+from gpuemu.commands.report import report
 from gpuemu.commands.reproduce import reproduce
 from gpuemu.commands.run import run
 from gpuemu.render import render_error
@@ -37,6 +39,7 @@ cli.add_command(diff)
 cli.add_command(doctor)
 cli.add_command(init)
 cli.add_command(isa)
+cli.add_command(report)
 cli.add_command(reproduce)
 cli.add_command(run)
 

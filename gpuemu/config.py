@@ -18,6 +18,7 @@
     max_regs = 128
     max_spills = 0                 # bytes
     max_increase = { sass__inst = 5.0 }   # metric of docs/metrics.md = percent
+    max_decrease = { sass__inst = 20.0 }  # a larger fall needs --explained
 
 The command line wins over it. A file that does not parse, an unknown key and a value of the wrong type are errors
 (exit 2) that name the key; nothing falls back to a default in silence. Paths in it are relative to its folder.
@@ -42,6 +43,7 @@ class DiffConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_regs: int | None = None
     max_spills: int | None = None
     max_increase: dict[str, float] = {}
+    max_decrease: dict[str, float] = {}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,12 +110,13 @@ def _convert(table: dict[str, Any], file: Path) -> Config:
         limit = getattr(config.diff, key)
         if limit is not None and limit < 0:
             raise InvalidInput(f"{file}: key 'diff.{key}' must be at least 0")
-    try:
-        check_metrics(config.diff.max_increase)
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"{file}: key 'diff.max_increase': {error.diagnostic.what}", help=error.diagnostic.help
-        ) from error
+    for key in ("max_increase", "max_decrease"):
+        try:
+            check_metrics(getattr(config.diff, key))
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{file}: key 'diff.{key}': {error.diagnostic.what}", help=error.diagnostic.help
+            ) from error
     return config
 
 

@@ -34,6 +34,7 @@ TESTED: dict[str, tuple[str, str]] = {
     "lark": ("1.2", "2"),
     "click": ("8.1", "9"),
     "rich": ("13.7", "16"),
+    "jinja2": ("3.1", "4"),
     "sarif-om": ("1.0.4", "2"),
     "ml_dtypes": ("0.5", "0.7"),
     "msgspec": ("0.19", "0.24"),

@@ -70,6 +70,7 @@ def run(
     hooks: Hooks | None = None,
     asynchrony: str = "late",
     fuel: int | None = None,
+    metrics: bool = False,
     **constexprs: Any,
 ) -> Result:
     """Compile a Triton kernel for `target` with no GPU, execute its PTX on the CPU, update the arrays in place.
@@ -83,7 +84,8 @@ def run(
     `enable_fp_fusion`: None is Triton's default. `hooks`: observers, with engine="traced".
     `fuel`: back edges taken without a CTA ending, after which the launch counts as endless.
     `asynchrony`: when asynchronous operations take effect, see `interp.launch.Entry.launch`. A tensor descriptor
-    (`gpuemu.TensorDescriptor`, or Triton's over a CPU tensor) is an argument like any other.
+    (`gpuemu.TensorDescriptor`, or Triton's over a CPU tensor) is an argument like any other. `metrics`: measure what
+    `Result.metrics` says (`interp.metrics`).
 
     Raises `InvalidInput` (arguments, what Triton rejects), `Unsupported` (valid, but not modelled), `LaunchFailure`.
     """
@@ -109,6 +111,7 @@ def run(
         fuel=fuel,
         asynchrony=asynchrony,
         cluster=(across, 1, 1) if across > 1 else None,
+        metrics=metrics,
     )
     return _described(result, loaded.lowered, notes)
 

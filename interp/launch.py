@@ -29,6 +29,7 @@ from interp.faults import Scene
 from interp.grid import Dim3, asynchrony_of, cta_list, dim3
 from interp.hooks import Hooks
 from interp.memory import plan, table
+from interp.metrics import Metrics
 from interp.ops import ISA
 from interp.printing import print_buffer, printed
 from interp.record import LaunchRecord, Log, recording
@@ -37,6 +38,7 @@ from interp.runtime import layout as L
 from interp.runtime.async_copy import QUEUE_BYTES
 from interp.runtime.bulk_list import BULK_BYTES
 from interp.runtime.job import Job, run_job
+from interp.runtime.measured import WORDS
 from interp.runtime.native import address, prefetch
 from interp.runtime.wgmma import WGMMA_BYTES
 from interp.tensor_map import memory_of
@@ -146,8 +148,8 @@ class Entry:
 
     def __init__(self, module: Module, kernel: ir.Kernel) -> None:
         self.module, self.kernel = module, kernel
-        self._compiled: dict[tuple[bool, bool], Compiled] = {}
-        self._traced: dict[tuple[bool, bool], Program] = {}
+        self._compiled: dict[tuple[bool, bool, bool], Compiled] = {}
+        self._traced: dict[tuple[bool, bool, bool], Program] = {}
         self._arena: tuple[int, np.ndarray[Any, Any]] | None = None
 
     @cached_property
@@ -174,26 +176,28 @@ class Entry:
     def _waits_for_cluster(self) -> bool:
         return any(inst.op == "barrier" and ".cluster" in inst.mods for inst in self.sites)
 
-    def compiled(self, counters: bool, clusters: bool = False) -> Compiled:
-        """Native code of the kernel, with or without counters, for clusters of several CTAs or of one."""
-        key = counters, clusters
+    def compiled(self, counters: bool, clusters: bool = False, measured: bool = False) -> Compiled:
+        """Native code of the kernel: with counters or not, for clusters of several CTAs or of one, measured or not."""
+        key = counters, clusters, measured
         if key not in self._compiled:
             m, places = self.module, self._places
             ranked = places.shared_names if clusters else frozenset[str]()
             text = m.ptx + (m.fmad or "")
-            self._compiled[key] = compile_kernel(text, self.code, places.symbols, m.device.arch, counters, ranked)
+            self._compiled[key] = compile_kernel(
+                text, self.code, places.symbols, m.device.arch, counters, ranked, measured
+            )
         return self._compiled[key]
 
-    def traced(self, counters: bool, clusters: bool = False) -> Program:
+    def traced(self, counters: bool, clusters: bool = False, measured: bool = False) -> Program:
         """The kernel as the traced engine runs it, likewise."""
         from interp.engine.traced.program import build_program  # only here: the compiled engine does without
 
-        key = counters, clusters
+        key = counters, clusters, measured
         if key not in self._traced:
             m, places = self.module, self._places
             ranked = places.shared_names if clusters else frozenset[str]()
             plan_ = make_plan(self.code, ISA)
-            self._traced[key] = build_program(plan_, places.symbols, m.device.arch, counters, ranked)
+            self._traced[key] = build_program(plan_, places.symbols, m.device.arch, counters, ranked, measured)
         return self._traced[key]
 
     def launch(
@@ -212,6 +216,7 @@ class Entry:
         hooks: Hooks | None = None,
         asynchrony: str = "late",
         cluster: Sequence[int] | None = None,
+        metrics: bool = False,
     ) -> Result:
         """Execute the kernel; arrays in `args` are updated in place.
 
@@ -228,6 +233,8 @@ class Entry:
 
         `cluster`: CTAs of a cluster, up to three sizes, for a kernel that does not say them itself; `ctas` must then
         name whole clusters.
+
+        `metrics=True`: measure accesses and branches, too (`Result.metrics`), with slower code made for that.
 
         A defect of the kernel ends the launch and is returned as a finding. Raises LaunchFailure when the device could
         not launch it, InvalidInput for arguments that do not fit, Unsupported for what is not modelled."""
@@ -257,7 +264,7 @@ class Entry:
         )  # fmt: skip
         result = self._run(
             grid3, block3, args, shared, list_, counters, DEFAULT_FUEL if fuel is None else fuel, shown, watch, engine,
-            hooks, asynchrony, shape,
+            hooks, asynchrony, shape, metrics,
         )  # fmt: skip
         if ctas is not None and len(list_) < grid3[0] * grid3[1] * grid3[2]:
             result.exactness = (*result.exactness, "partial")
@@ -292,12 +299,13 @@ class Entry:
     def _run(
         self, grid: Dim3, block: Dim3, args: Sequence[Any], shared: int, ctas: np.ndarray[Any, np.dtype[np.int64]],
         counters: bool, fuel: int, names: Sequence[str], watch: int | None, engine: str, hooks: Hooks | None,
-        asynchrony: str, cluster: Dim3 | None,
+        asynchrony: str, cluster: Dim3 | None, metrics: bool,
     ) -> Result:  # fmt: skip
         places, module = self._places, self.module
         ranks = prod(cluster) if cluster is not None else 1
-        program = self.traced(counters, ranks > 1) if engine == "traced" else None
-        native = program or self.compiled(counters, ranks > 1)
+        counters = counters or metrics
+        program = self.traced(counters, ranks > 1, metrics) if engine == "traced" else None
+        native = program or self.compiled(counters, ranks > 1, metrics)
         observer = None
         if program is not None and hooks is not None:
             from interp.engine.traced.observe import Observer
@@ -311,7 +319,8 @@ class Entry:
         params = parameter_block(self.kernel, args, dict(zip(positions, addresses, strict=True)))
         rows = table([*module.globals.allocations, *allocations])
         prints = print_buffer() if "system_vprintf" in recipe.symbols else None
-        raw = np.zeros(2 * len(recipe.regions) + len(recipe.guarded) + 1, np.int64)
+        before = WORDS * len(self.sites) * metrics  # records of `interp.runtime.measured`
+        raw = np.zeros(before + 2 * len(recipe.regions) + len(recipe.guarded) + 1, np.int64)
         job = Job(
             run_warp=native.loaded.run_warp if isinstance(native, Compiled) else address("run_warp_traced"),
             recipe=recipe,
@@ -325,7 +334,7 @@ class Entry:
             allocations=rows,
             rows=len(module.globals.allocations) + len(allocations),
             sites=np.zeros(max(len(self.sites), 1), np.int64),
-            counters=raw,
+            counters=raw[before:],
             fuel=fuel,
             watch=watch,
             multiprocessors=module.device.multiprocessors,
@@ -361,14 +370,15 @@ class Entry:
             findings = (self._finding(outcome.state, scenes, outcome.slot - first, fuel),)
         counts = None
         if counters:
-            counts = Counters(count_instructions(recipe.regions, recipe.guarded, self.sites, raw), ISA)
+            counts = Counters(count_instructions(recipe.regions, recipe.guarded, self.sites, raw[before:]), ISA)
+        measured = Metrics(self.code, counts, raw[:before]) if metrics and counts is not None else None
         written = None
         if outcome.written_site >= 0:
             x, y, z = (int(v) for v in ctas[outcome.written_cta])
             written = (self.sites[outcome.written_site], (x, y, z))
         return Result(
             counts, findings, self._exactness, module.ptx, resident=outcome.resident, written_by=written,
-            printed="" if prints is None else printed(prints),
+            printed="" if prints is None else printed(prints), metrics=measured,
         )  # fmt: skip
 
     def _finding(self, state: int, cluster: Sequence[Scene], rank: int, fuel: int) -> Finding:

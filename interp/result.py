@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptx import ir
 from ptx.isa import Isa
+
+if TYPE_CHECKING:
+    from interp.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class InstructionCount:
-    """Executions of one PTX instruction by warps, and the active lanes (thread-level executions) summed over them."""
+    """Executions of one PTX instruction by warps; summed over them, the lanes that came to it (`issued_lanes`) and
+    those in which it took effect, because its guard held if it has one (`active_lanes`; of a branch: that took it)."""
 
     ptx_line: int
     opcode: str
@@ -44,30 +48,38 @@ class InstructionCount:
     cost: str
     executions: int
     active_lanes: int
+    issued_lanes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Warp-level executions and thread-level executions (`smsp__inst_executed`, `smsp__thread_inst_executed`)."""
+    """Executions by warps and by lanes: `smsp__inst_executed`, `smsp__thread_inst_executed_pred_on` and
+    `smsp__thread_inst_executed`."""
 
     executions: int
     active_lanes: int
+    issued_lanes: int
 
     def __add__(self, other: Count) -> Count:
-        return Count(self.executions + other.executions, self.active_lanes + other.active_lanes)
+        return Count(
+            self.executions + other.executions,
+            self.active_lanes + other.active_lanes,
+            self.issued_lanes + other.issued_lanes,
+        )
 
 
 class Counters:
-    """Exact execution counts of a launch: two numbers a region (from native code) times a static table."""
+    """Exact execution counts of a launch: two numbers a region and one a guarded instruction (from native code) times a
+    static table."""
 
-    def __init__(self, counts: list[tuple[ir.Inst, int, int]], isa: Isa) -> None:
+    def __init__(self, counts: list[tuple[ir.Inst, int, int, int]], isa: Isa) -> None:
         self._counts, self._isa = counts, isa
 
     @cached_property
     def instructions(self) -> tuple[InstructionCount, ...]:
         """Per PTX instruction, in text order; what only carries out calls and indexed branches is not counted."""
         out = []
-        for inst, executions, lanes in self._counts:
+        for inst, executions, lanes, issued in self._counts:
             if inst.made:
                 continue
             user = inst.loc.user
@@ -80,6 +92,7 @@ class Counters:
                     self._isa.match(inst).op.cost.value,
                     executions,
                     lanes,
+                    issued,
                 )
             )
         return tuple(out)
@@ -94,14 +107,18 @@ class Counters:
         """Per instruction class (`ptx.isa.Cost`), and "all"."""
         return {
             **self._sum(lambda c: c.cost),
-            "all": sum((Count(c.executions, c.active_lanes) for c in self.instructions), Count(0, 0)),
+            "all": sum((_count(c) for c in self.instructions), Count(0, 0, 0)),
         }
 
     def _sum(self, key: Any) -> dict[Any, Count]:
         out: dict[Any, Count] = {}
         for c in self.instructions:
-            out[key(c)] = out.get(key(c), Count(0, 0)) + Count(c.executions, c.active_lanes)
+            out[key(c)] = out.get(key(c), Count(0, 0, 0)) + _count(c)
         return out
+
+
+def _count(c: InstructionCount) -> Count:
+    return Count(c.executions, c.active_lanes, c.issued_lanes)
 
 
 @dataclass
@@ -110,8 +127,8 @@ class Result:
 
     `exactness`: what stands between these bytes and a GPU's, empty when nothing is known to: "partial" (not all CTAs
     ran), "contraction not modelled" (the assembler may fuse a bare mul and add), "contraction modelled in part" (of
-    some additions its choice could not be read). `ttir`, `metadata`: of a Triton
-    kernel. `resident`: most CTAs that were resident at once. `printed`: what the kernel wrote with `printf`.
+    some additions its choice could not be read). `ttir`, `metadata`: of a Triton kernel. `resident`: most CTAs that
+    were resident at once. `printed`: what the kernel wrote with `printf`. `metrics`: of a launch with `metrics=True`.
     """
 
     counters: Counters | None
@@ -123,6 +140,7 @@ class Result:
     resident: int = 1
     written_by: tuple[ir.Inst, tuple[int, int, int]] | None = None
     printed: str = ""
+    metrics: Metrics | None = None
 
 
 def count_instructions(
@@ -130,12 +148,14 @@ def count_instructions(
     guarded: tuple[int, ...],
     sites: tuple[ir.Inst, ...],
     raw: np.ndarray[Any, Any],
-) -> list[tuple[ir.Inst, int, int]]:
-    """(instruction, executions, active lanes) from the raw counters; `regions`: the sites of each region."""
+) -> list[tuple[ir.Inst, int, int, int]]:
+    """(instruction, executions, active lanes, issued lanes) from the raw counters; `regions`: the sites of each
+    region."""
     executions, lanes = [0] * len(sites), [0] * len(sites)
     for r, members in enumerate(regions):
         for site in members:
             executions[site], lanes[site] = int(raw[2 * r]), int(raw[2 * r + 1])
+    issued = list(lanes)
     for i, site in enumerate(guarded):
         lanes[site] = int(raw[2 * len(regions) + i])
-    return [(inst, executions[i], lanes[i]) for i, inst in enumerate(sites)]
+    return [(inst, executions[i], lanes[i], issued[i]) for i, inst in enumerate(sites)]

@@ -20,10 +20,10 @@ MAY_IMPORT = {"ptx": {"ptx"}, "interp": {"interp", "ptx"}, "gpuemu": {"gpuemu", 
 THIRD_PARTY = {
     "ptx": {"lark", "msgspec"},
     "interp": {"llvmlite", "msgspec", "numba", "numpy"},
-    "gpuemu": {"attr", "click", "ml_dtypes", "msgspec", "numpy", "rich", "sarif_om"},
+    "gpuemu": {"attr", "click", "jinja2", "markupsafe", "ml_dtypes", "msgspec", "numpy", "rich", "sarif_om"},
 }
 # attr: the classes of sarif_om are made with it.
-LAZILY = {"ptx": {"triton"}, "interp": set[str](), "gpuemu": {"torch", "triton"}}
+LAZILY = {"ptx": {"triton"}, "interp": {"pandas"}, "gpuemu": {"torch", "triton"}}
 """What a module may import inside functions only: it is large, or absent on some platforms."""
 MOST_LINES = 450
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}

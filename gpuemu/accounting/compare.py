@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpuemu.accounting.measure import Measured
 from ptx.accounting.account import Absent, Account
-from ptx.accounting.metrics import METRICS, Metric
+from ptx.accounting.metrics import EVERY, Metric
 
 Number = int | float
 
@@ -78,7 +78,7 @@ class Comparison:
     def differences(self) -> tuple[Difference, ...]:
         """Every metric that changed on some target, in the order of the table."""
         out = []
-        for metric in METRICS:
+        for metric in EVERY.values():
             found = {t.target: r.delta for t in self.measured for r in t.rows if r.metric is metric}
             deltas = {t: d for t, d in found.items() if d is not None}
             if any(deltas.values()):
@@ -107,7 +107,7 @@ def _on_target(target: str, old: Measured | None, new: Measured) -> OnTarget:
 
 def _rows(before: Account | None, after: Account) -> tuple[Row, ...]:
     a, b = (before.metrics if before else {}), after.metrics
-    return tuple(Row(m, a.get(m.name), b.get(m.name)) for m in METRICS if m.name in a or m.name in b)
+    return tuple(Row(m, a.get(m.name), b.get(m.name)) for m in EVERY.values() if m.name in a or m.name in b)
 
 
 def _notes(before: Account | None, after: Account) -> tuple[str, ...]:

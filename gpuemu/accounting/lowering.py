@@ -6,7 +6,8 @@ lowered in a fresh process. It gets a `Request` as JSON on standard input and an
 It finds this package where this process found it, then the side's own root, and never looks into the current folder,
 where the neighbours of the other side may lie.
 
-Only lowering happens: arguments give shapes, types and alignment, nothing is executed.
+Without a grid only lowering happens: arguments give shapes, types and alignment, nothing is executed. With one
+(`gpuemu diff --dynamic`) the kernel is launched and measured, too.
 """
 
 from __future__ import annotations
@@ -16,16 +17,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ptx.errors import Diagnostic, GpuemuError, InternalError, InvalidInput, Unsupported, Where
+from ptx.errors import Diagnostic, GpuemuError, InternalError, InvalidInput, LaunchFailure, Unsupported, Where
+
+if TYPE_CHECKING:
+    from gpuemu.commands.run import Launch
 
 _SECONDS = 900
 
 
 class Request(msgspec.Struct, frozen=True):
-    """`file`, `kernel`, a call's words as `gpuemu run` takes them. `root`: what paths in the PTX are relative to."""
+    """`file`, `kernel`, a call's words as `gpuemu run` takes them. `root`: what paths in the PTX are relative to.
+    `grid`: as `gpuemu run` takes it, to measure a launch."""
 
     file: str
     kernel: str
@@ -35,10 +41,12 @@ class Request(msgspec.Struct, frozen=True):
     seed: int = 0
     num_warps: int = 4
     num_stages: int = 3
+    grid: str | None = None
 
 
 class Lowering(msgspec.Struct, frozen=True):
-    """A kernel's PTX for a target; `reason` says why there is none. `shared`: dynamic shared memory in bytes."""
+    """A kernel's PTX for a target; `reason` says why there is none. `shared`: dynamic shared memory in bytes.
+    `dynamic`: metrics of the launch; `not_run` says why there are none."""
 
     ptx: str = ""
     entry: str = ""
@@ -46,6 +54,8 @@ class Lowering(msgspec.Struct, frozen=True):
     shared: int = 0
     fmad: bool = True
     reason: str | None = None
+    dynamic: dict[str, int | float] = {}
+    not_run: str | None = None
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -124,7 +134,31 @@ def answer(request: Request) -> Reply:
             shared=int(lowered.metadata["shared"]),
             fmad=bool(lowered.metadata["enable_fp_fusion"]),
         )
+        if request.grid is not None:
+            out[target] = msgspec.structs.replace(out[target], **_measured(request, target))
     return Reply(out, line, notes)
+
+
+def _measured(request: Request, target: str) -> dict[str, Any]:
+    """`dynamic` or `not_run` of a launch."""
+    from gpuemu.commands.run import Launch
+
+    launch = Launch(
+        f"{request.file}::{request.kernel}", request.words, str(request.grid), num_warps=request.num_warps,
+        num_stages=request.num_stages, seed=request.seed,
+    )  # fmt: skip
+    return measure_launch(launch, target)
+
+
+def measure_launch(launch: Launch, target: str | None) -> dict[str, Any]:
+    """`{"dynamic": metrics}` of a launch, or `{"not_run": why}`; a launch with a finding counts as not run."""
+    try:
+        result, _ = launch.execute(target, metrics=True)
+    except (LaunchFailure, Unsupported) as error:
+        return {"not_run": f"not executed: {error.diagnostic.what}"}
+    if result.findings:
+        return {"not_run": f"the launch has a finding: {result.findings[0].kind}: {result.findings[0].message}"}
+    return {"dynamic": result.metrics.totals} if result.metrics is not None else {"not_run": "the grid is empty"}
 
 
 def main() -> None:

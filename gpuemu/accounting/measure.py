@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
-from gpuemu.accounting.side import Options, Spec, prepare
+from gpuemu.accounting.lowering import Lowering
+from gpuemu.accounting.side import Options, Prepared, Spec, prepare
 from gpuemu.files import write_atomically
 from interp.ops import ISA
 from ptx.accounting.account import Absent, Account, account, entry_of
+from ptx.accounting.metrics import DYNAMIC
 from ptx.decode import decode
 from ptx.errors import InvalidInput
 
@@ -49,13 +52,29 @@ class _Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes: tuple[str, ...] = ()
 
 
+def measure_sides(
+    sides: Sequence[tuple[Spec, Options]], targets: Sequence[str], root: Path
+) -> tuple[Measured, ...]:  # fmt: skip
+    """Measure one or two sides; their kernels are lowered at the same time, each in its own process."""
+    with ThreadPoolExecutor(len(sides)) as pool:
+        waiting = [
+            None if spec.kind == "json" else pool.submit(prepare, spec, targets, options, root)
+            for spec, options in sides
+        ]
+        ready = [None if one is None else one.result() for one in waiting]
+    return tuple(_measure(spec, targets, prepared) for (spec, _), prepared in zip(sides, ready, strict=True))
+
+
 def measure(spec: Spec, targets: Sequence[str], options: Options, root: Path) -> Measured:
     """Measure a side on targets. A target without numbers is Absent with the reason.
 
     Raises InvalidInput for a side that is wrong whatever the target, Unsupported without the tools."""
-    if spec.kind == "json":
+    return measure_sides([(spec, options)], targets, root)[0]
+
+
+def _measure(spec: Spec, targets: Sequence[str], prepared: Prepared | None) -> Measured:
+    if prepared is None:
         return read_baseline(Path(spec.file), targets)
-    prepared = prepare(spec, targets, options, root)
     accounts: dict[str, Account | Absent] = {}
     texts: dict[str, str] = {}
     kernel = spec.name or ""
@@ -70,11 +89,22 @@ def measure(spec: Spec, targets: Sequence[str], options: Options, root: Path) ->
         kernel = entry.name
         if line is None and entry.loc is not None:
             line = entry.loc.ptx_line
-        accounts[target] = account(
+        static = account(
             lowering.ptx, target, ISA, kernel=entry.name, threads=lowering.threads or None, shared=lowering.shared,
             fmad=lowering.fmad,
         )  # fmt: skip
+        accounts[target] = _with_launch(static, lowering)
     return Measured(spec.text, kernel, prepared.file, line, accounts, texts, prepared.notes)
+
+
+def _with_launch(static: Account | Absent, lowering: Lowering) -> Account | Absent:
+    """An account with the metrics of a launch, if there was one, or why they are missing."""
+    if isinstance(static, Absent):
+        return static
+    missing = {**static.missing}
+    if lowering.not_run is not None:
+        missing |= {m.name: lowering.not_run for m in DYNAMIC}
+    return msgspec.structs.replace(static, metrics={**static.metrics, **lowering.dynamic}, missing=missing)
 
 
 def write_baseline(file: Path, side: Measured) -> None:

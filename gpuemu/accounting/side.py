@@ -20,8 +20,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from gpuemu.accounting.lowering import Lowering, Request, lower_elsewhere
+import msgspec
+
+from gpuemu.accounting.lowering import Lowering, Request, lower_elsewhere, measure_launch
 from gpuemu.replay.portable import portable_path
 from ptx.errors import InvalidInput
 
@@ -42,7 +45,8 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a launch would say: words of the call; Triton's options; block, shared and contraction of PTX files."""
+    """What a launch would say: words of the call; Triton's options; block, shared and contraction of PTX files. `grid`,
+    `cta`: of a launch that is to be measured (`cta` as `--block` has it, for PTX files)."""
 
     words: tuple[str, ...] = ()
     num_warps: int = 4
@@ -51,6 +55,8 @@ class Options:
     shared: int = 0
     fmad: bool = True
     seed: int = 0
+    grid: str | None = None
+    cta: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,8 @@ def _prepare(
     if spec.kind == "ptx":
         text = _text(file, spec.file)
         lowering = Lowering(text, spec.name or "", options.block or 0, options.shared, options.fmad)
+        if options.grid is not None:
+            lowering = msgspec.structs.replace(lowering, **_launched(spec, file, options))
         return Prepared(dict.fromkeys(targets, lowering), shown, None)
     assert spec.name is not None
     if not file.is_file():
@@ -110,10 +118,20 @@ def _prepare(
     reply = lower_elsewhere(
         Request(
             file=str(file.resolve()), kernel=spec.name, words=options.words, targets=tuple(targets), root=str(root),
-            seed=options.seed, num_warps=options.num_warps, num_stages=options.num_stages,
+            seed=options.seed, num_warps=options.num_warps, num_stages=options.num_stages, grid=options.grid,
         )
     )  # fmt: skip
     return Prepared(reply.lowerings, shown, reply.line, reply.notes)
+
+
+def _launched(spec: Spec, file: Path, options: Options) -> dict[str, Any]:
+    """The launch of a PTX file, on the device that its code is for."""
+    from gpuemu.commands.run import Launch
+
+    kernel = f"{file}::{spec.name}" if spec.name else str(file)
+    return measure_launch(
+        Launch(kernel, options.words, str(options.grid), options.cta, options.shared, seed=options.seed), None
+    )  # fmt: skip
 
 
 def _text(file: Path, shown: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from gpuemu.argspec import Word
+    from interp.launch import Result
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -54,44 +56,80 @@ def run(
     """
     from pathlib import Path
 
-    import gpuemu
-    from gpuemu.argspec import parse_words
     from gpuemu.commands.options import check_target
     from gpuemu.files import check_writable, write_atomically
-    from ptx.errors import InvalidInput
 
     for place in (save, ptx_file):
         if place is not None:
             check_writable(Path(place))
     target, device = target and check_target(target), device and check_target(device)
-    sizes = parse_sizes("grid", grid)
-    if kernel.partition("::")[0].endswith(".ptx"):
-        if block is None:
-            raise InvalidInput("a PTX kernel needs --block", help="threads of a CTA, for example --block 128")
-        entry = load_entry(kernel, target, device, fmad)
-        parsed = parse_words(list(words), seed)
-        result = entry.launch(
-            grid=sizes, block=parse_sizes("block", block), args=[w.value for w in parsed], shared=shared or 0,
-            names=[w.name for w in parsed], fuel=fuel, cluster=cluster and parse_sizes("cluster", cluster),
-        )  # fmt: skip
-    else:
-        if block is not None or shared is not None or cluster is not None:
-            raise InvalidInput(
-                "--block, --shared and --cluster are for PTX files",
-                help="a Triton kernel takes --num-warps and --num-ctas",
-            )
-        function = load_kernel(kernel)
-        parsed = parse_words(list(words), seed)
-        result = gpuemu.run(
-            function, sizes, target=target or "sm_90", device=device, num_warps=num_warps, num_stages=num_stages,
-            num_ctas=num_ctas, fuel=fuel, fmad=fmad, **{w.name: w.value for w in parsed},
-        )  # fmt: skip
+    launch = Launch(
+        kernel, words, grid, block, shared, device, num_warps, num_stages, num_ctas, cluster, fuel, seed, fmad
+    )  # fmt: skip
+    result, parsed = launch.execute(target)
     arrays = report(result, parsed)
     if save is not None:
         write_atomically(Path(save), npz_bytes(arrays))
     if ptx_file is not None:
         write_atomically(Path(ptx_file), result.ptx.encode())
     return 1 if result.findings else 0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch as the command line says it; the fields are the options of `gpuemu run`."""
+
+    kernel: str
+    words: tuple[str, ...]
+    grid: str
+    block: str | None = None
+    shared: int | None = None
+    device: str | None = None
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    cluster: str | None = None
+    fuel: int | None = None
+    seed: int = 0
+    fmad: str | None = None
+
+    @property
+    def is_ptx(self) -> bool:
+        return self.kernel.partition("::")[0].endswith(".ptx")
+
+    def execute(self, target: str | None, metrics: bool = False) -> tuple[Result, list[Word]]:
+        """Launch on fresh arrays. `target`: of the code, None for sm_90 or what the PTX says.
+
+        Raises what parsing, lowering and launching raise."""
+        import gpuemu
+        from gpuemu.argspec import parse_words
+        from ptx.errors import InvalidInput
+
+        sizes = parse_sizes("grid", self.grid)
+        if self.is_ptx:
+            if self.block is None:
+                raise InvalidInput("a PTX kernel needs --block", help="threads of a CTA, for example --block 128")
+            entry = load_entry(self.kernel, target, self.device, self.fmad)
+            parsed = parse_words(list(self.words), self.seed)
+            result = entry.launch(
+                grid=sizes, block=parse_sizes("block", self.block), args=[w.value for w in parsed],
+                shared=self.shared or 0, names=[w.name for w in parsed], fuel=self.fuel,
+                cluster=self.cluster and parse_sizes("cluster", self.cluster), metrics=metrics,
+            )  # fmt: skip
+            return result, parsed
+        if self.block is not None or self.shared is not None or self.cluster is not None:
+            raise InvalidInput(
+                "--block, --shared and --cluster are for PTX files",
+                help="a Triton kernel takes --num-warps and --num-ctas",
+            )
+        function = load_kernel(self.kernel)
+        parsed = parse_words(list(self.words), self.seed)
+        result = gpuemu.run(
+            function, sizes, target=target or "sm_90", device=self.device, num_warps=self.num_warps,
+            num_stages=self.num_stages, num_ctas=self.num_ctas, fuel=self.fuel, metrics=metrics,
+            fmad=self.fmad, **{w.name: w.value for w in parsed},
+        )  # fmt: skip
+        return result, parsed
 
 
 def report(result: Any, parsed: list[Word]) -> dict[str, Any]:

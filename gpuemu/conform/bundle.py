@@ -140,8 +140,9 @@ def collect(bundle: Bundle) -> Answers:
 
 
 # ------------------------------------------------------------------------------------------------ launches
-def write_launch(folder: Path, name: str, record: LaunchRecord, arch: str) -> None:
-    """One recorded launch as a file for `on_gpu.py`. InvalidInput when the assembler refuses the code."""
+def write_launch(folder: Path, name: str, record: LaunchRecord, arch: str, **more: Any) -> None:
+    """One recorded launch as a file for `on_gpu.py`; `more`: further arrays in it. InvalidInput when the assembler
+    refuses the code."""
     folder.mkdir(parents=True, exist_ok=True)
     entry = record.module[record.entry]
     args: list[Any] = []
@@ -169,7 +170,7 @@ def write_launch(folder: Path, name: str, record: LaunchRecord, arch: str) -> No
     }  # fmt: skip
     np.savez_compressed(
         folder / f"launch-{name}.npz", meta=json.dumps(meta), cubin=np.frombuffer(cubin, np.uint8),
-        params=np.frombuffer(bytes(parameter_block(entry.kernel, args, {})), np.uint8), **arrays,
+        params=np.frombuffer(bytes(parameter_block(entry.kernel, args, {})), np.uint8), **arrays, **more,
     )  # fmt: skip
     shutil.copy(on_gpu.__file__, folder / "on_gpu.py")
 

@@ -207,7 +207,8 @@ def _source(rng: np.random.Generator, kind: str, registers: int, spread: int) ->
         return rng.integers(0, 1 << 32, (32, registers), dtype=np.uint64).astype(np.uint32)
     if kind.endswith("metadata"):
         nibbles = rng.choice(np.array(TF32_METADATA if kind[0] == "t" else ORDERED, np.uint64), (32, registers, 8))
-        return (nibbles << np.arange(0, 32, 4, dtype=np.uint64)).sum(-1).astype(np.uint32)
+        packed: Words = (nibbles << np.arange(0, 32, 4, dtype=np.uint64)).sum(-1).astype(np.uint32)
+        return packed
     if kind in ("ue8m0", "ue4m3"):
         middle, by = (127, 4) if kind == "ue8m0" else (0x38, 12)
         return (middle + rng.integers(-by, by + 1, (32, 4 * registers))).astype(np.uint8).view(np.uint32)

@@ -39,6 +39,12 @@ RULES = {
         "gpuemu/too-large-increase", "A metric of a kernel rose by more than allowed",
         "The limit is --max-increase METRIC=PERCENT, or max_increase in [tool.gpuemu.diff].",
     ),
+    "unexplained-decrease": Rule(
+        "gpuemu/unexplained-decrease", "A metric of a kernel fell by more than is allowed without a reason",
+        "Work that is gone is often a bug: a term that is no longer added, a mask that hides too much. The limit is "
+        "--max-decrease METRIC=PERCENT, or max_decrease in [tool.gpuemu.diff]; --explained METRIC=REASON says that the "
+        "fall is meant.",
+    ),
 }  # fmt: skip
 
 

@@ -44,11 +44,13 @@ def _overview(comparison: Comparison) -> list[str]:
     measured = comparison.measured
     if not measured:
         return []
-    out = ["| target | " + " | ".join(f"`{name}`" for name in HEADLINE) + " |", "|---" + "|--:" * len(HEADLINE) + "|"]
+    known = {r.metric.name for one in measured for r in one.rows}
+    names = [name for name in HEADLINE if name in known]
+    out = ["| target | " + " | ".join(f"`{name}`" for name in names) + " |", "|---" + "|--:" * len(names) + "|"]
     for one in measured:
         rows = {r.metric.name: r for r in one.rows}
         cells = []
-        for name in HEADLINE:
+        for name in names:
             row = rows.get(name)
             if row is None:
                 cells.append("none")

@@ -19,9 +19,10 @@ from gpuemu.accounting.gates import Gates, Verdict
 HEADLINE = (
     "ptx__registers_live_max", "ptx__inst", "launch__registers_per_thread", "ptxas__spill_stores_bytes",
     "ptxas__spill_loads_bytes", "sass__code_bytes", "sass__inst", "occupancy__ctas_per_sm",
-    "sm__maximum_warps_per_active_cycle_pct",
+    "sm__maximum_warps_per_active_cycle_pct", "smsp__inst_executed", "smsp__thread_inst_executed",
+    "ptx__bytes_global", "ptx__flops",
 )  # fmt: skip
-"""Metrics that are always shown; the others where they changed."""
+"""Metrics that are always shown, if they are known; the others where they changed."""
 MOST_LINES = 200
 _WIDTH = 120
 

@@ -21,7 +21,7 @@ from interp.ops import ISA
 from interp.runtime.native import engine_digest, prefetch
 from ptx import cache, ir
 
-_NOISE = re.compile(r"^\s*(\.loc|\.file|//|\$L__(tmp|func_begin|func_end)\w*:).*$|//.*$", re.MULTILINE)
+_NOISE = re.compile(r"^\s*(\.loc\b|\.file\b|//|\$L__(tmp|func_begin|func_end)\w*:).*$|//.*$", re.MULTILINE)
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -55,15 +55,16 @@ def compile_kernel(
     device: int,
     counters: bool,
     ranked: frozenset[str] = frozenset(),
+    measured: bool = False,
 ) -> Compiled:
-    """Compile a verified kernel of the PTX `text` for the current CPU; `symbols`: addresses of its variables; `ranked`:
-    see `Options`."""
+    """Compile a verified kernel of the PTX `text` for the current CPU; `symbols`: addresses of its variables; `ranked`,
+    `measured`: see `Options`."""
     cpu = cpus.current()
-    options = Options(cpu.has_fma, device, counters, ranked)
+    options = Options(cpu.has_fma, device, counters, ranked, measured)
     placed = sorted(symbols.items())
     key = cache.digest(
-        essence(text), kernel.name, repr((placed, sorted(ranked))), device, int(counters), engine_digest(), cpu.name,
-        cpu.features,
+        essence(text), kernel.name, repr((placed, sorted(ranked))), device, int(counters) + int(measured),
+        engine_digest(), cpu.name, cpu.features,
     )  # fmt: skip
     stored = cache.get("kernel", key)
     if stored is not None:

@@ -20,6 +20,7 @@ from typing import Any
 from interp.engine.control import emit_dispatcher
 from interp.engine.plan import Plan, Region, Step, awaits_cluster
 from interp.kits.llvm import LlvmKit, Value
+from interp.measure import measure, measure_branch
 from interp.runtime.layout import CLUSTER_BARRIER, CTX, RANK_SHIFT
 from ptx import ir
 from ptx.errors import GpuemuError, InvalidInput
@@ -31,12 +32,14 @@ from ptx.types import is_signed, width
 @dataclass(frozen=True, slots=True)
 class Options:
     """What emitted code depends on besides the plan: host features, the device whose arithmetic is meant, counters.
-    `ranked`: variables whose addresses carry the rank of the CTA: shared ones, in a launch with clusters."""
+    `ranked`: variables whose addresses carry the rank of the CTA: shared ones, in a launch with clusters. `measured`:
+    accesses and branches are measured (`interp.measure`), which needs counters."""
 
     has_fma: bool
     device: int
     counters: bool
     ranked: frozenset[str] = frozenset()
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,9 @@ class _RegionEmitter:
             raise type(error)(tuple(replace(d, where=d.where or place(inst)) for d in error.diagnostics)) from None
         pairs = form.bind(inst)
         sources = [self._source(form, spec, o, inst) for spec, o in pairs if self._is_source(form, spec)]
+        if self.options.measured:
+            names = [spec.name for spec, _ in pairs if self._is_source(form, spec)]
+            measure(kit, form, dict(zip(names, sources, strict=True)))
         outcome = meaning(*sources)
         self._write_results(form, pairs, outcome, guard)
 
@@ -293,6 +299,11 @@ class _RegionEmitter:
         if guard is None:
             return "0"
         bits = kit.mask_of(guard)
+        if self.options.measured and end.form.op.effect is Effect.BRANCH:
+            measure_branch(kit, guard)
+        if self.options.counters:
+            kit.mask = kit.emit(f"and i32 %mask, {bits}")
+            self._count_lanes(end.site)
         return kit.emit(f"zext i32 {bits} to i64")
 
     def _uniform(self, operand: ir.Operand, inst: ir.Inst) -> str:

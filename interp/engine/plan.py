@@ -77,7 +77,8 @@ class Region:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`regions` in scheduling order (lowest first); `slots`: register → byte offset in the warp frame; `sites`:
-    every instruction in text order; `guarded`: sites with a guard, in order (they have counters of their own);
+    every instruction in text order; `guarded`: sites with a guard, in order (they have counters of their own), guarded
+    branches and exits too;
     `entry_live`: registers that some path reads before it writes them; `polling`: the back edges of loops that may
     wait for a lane."""
 
@@ -130,7 +131,8 @@ def make_plan(kernel: ir.Kernel, isa: Isa) -> Plan:
     offset = _align(WARP_WORDS * 8 + 12 * len(regions), 64)
     slots, frame_bytes = _assign_slots(cut, cfg, live.live_in, live.live_out, offset)
     back = frozenset((rank[a], rank[b]) for a, b in cfg.back_edges)
-    guarded = tuple(s.site for r in regions for s in r.steps if s.inst.guard is not None)
+    ends = [r.end for r in regions if r.end is not None]
+    guarded = tuple(s.site for s in (*(s for r in regions for s in r.steps), *ends) if s.inst.guard is not None)
     polls = [any(_polls(s.form) for s in r.steps) for r in regions]
     polling = frozenset((a, b) for a, b in back if any(polls[b : a + 1]))
     return Plan(

@@ -16,6 +16,7 @@ from interp.runtime import (
     matrix,
     matrix_general,
     mbarrier,
+    measured,
     named_barrier,
     printing,
     scheduler,
@@ -30,6 +31,6 @@ from interp.runtime.lane import LANE_FUNCTIONS
 
 __all__ = [
     "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
-    "conversion", "conversion_tiny", "matrix", "matrix_general", "mbarrier", "named_barrier", "printing", "scheduler",
-    "special", "tensor_map", "waiting", "warp", "wgmma", "wmma",
+    "conversion", "conversion_tiny", "matrix", "matrix_general", "mbarrier", "measured", "named_barrier", "printing",
+    "scheduler", "special", "tensor_map", "waiting", "warp", "wgmma", "wmma",
 ]  # fmt: skip

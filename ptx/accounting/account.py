@@ -13,8 +13,8 @@ from ptx import ir
 from ptx.accounting import sass
 from ptx.accounting.assemble import Assembled, NotAvailable, assemble
 from ptx.accounting.metrics import BY_NAME
-from ptx.accounting.occupancy import occupancy
-from ptx.accounting.resources import physical
+from ptx.accounting.occupancy import largest_block, occupancy
+from ptx.accounting.resources import physical, read_max_threads
 from ptx.accounting.virtual import count_virtual
 from ptx.decode import decode
 from ptx.device import device
@@ -103,9 +103,10 @@ def account(
         "sass__inst": count.total,
         **{f"sass__inst_{name}": n for name, n in count.classes.items()},
     }
-    missing = {}
-    if "ptxas__max_threads" not in metrics:
-        missing["ptxas__max_threads"] = "the kernel has neither .reqntid nor .maxntid"
+    missing: dict[str, str] = {}
+    fits = largest_block(limits, int(metrics["launch__registers_per_thread"]))
+    allowed = read_max_threads(assembled.attributes, entry.name)
+    metrics["ptxas__max_threads"] = fits if allowed is None else min(fits, allowed)
     size = _block_size(entry, threads)
     limiters: tuple[str, ...] = ()
     if size is None:

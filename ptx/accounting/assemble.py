@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -66,8 +67,7 @@ def assemble(text: str, module: ir.Module, target: str, fmad: bool = True) -> As
     wanted = _target_for(module, target)
     if isinstance(wanted, NotAvailable):
         return wanted
-    options = [*_OPTIONS, *([] if fmad else ["--fmad=false"])]
-    names = toolchain.assemblers(toolchain.architecture(wanted))
+    options, names = _options(fmad), toolchain.assemblers(toolchain.architecture(wanted))
     key = disk.digest(_FORMAT, text, wanted, " ".join(options), *(_identity(n) for n in (*names, *_READERS)))
     if (data := disk.get(_KIND, key)) is not None:
         try:
@@ -78,6 +78,21 @@ def assemble(text: str, module: ir.Module, target: str, fmad: bool = True) -> As
     if isinstance(made, Assembled):
         disk.put(_KIND, key, msgspec.msgpack.encode(made))
     return made
+
+
+def object_code(text: str, module: ir.Module, target: str, fmad: bool = True) -> bytes | NotAvailable:
+    """The object file (cubin) that the numbers of `assemble` are about. Not cached."""
+    wanted = _target_for(module, target)
+    if isinstance(wanted, NotAvailable):
+        return wanted
+    names = toolchain.assemblers(toolchain.architecture(wanted))
+    with tempfile.TemporaryDirectory(prefix="gpuemu-ptxas-") as folder:
+        built = _build(text, target, wanted, _options(fmad), names, Path(folder))
+        return built if isinstance(built, NotAvailable) else built.code.read_bytes()
+
+
+def _options(fmad: bool) -> list[str]:
+    return [*_OPTIONS, *([] if fmad else ["--fmad=false"])]
 
 
 _READERS = ("cuobjdump", "nvdisasm")
@@ -112,24 +127,42 @@ def _target_for(module: ir.Module, target: str) -> str | NotAvailable:
 
 def _run(text: str, target: str, wanted: str, options: list[str], names: tuple[str, str]) -> Assembled | NotAvailable:
     with tempfile.TemporaryDirectory(prefix="gpuemu-ptxas-") as folder:
-        source, code = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
-        source.write_text(text, encoding="utf-8")
-        complaint = ""
-        for name in names:
-            try:
-                program = toolchain.tool(name)
-            except Unsupported:
-                if name == names[-1] and not complaint:
-                    raise
-                continue
-            done = _call([program, "-v", f"-arch={wanted}", *options, source, "-o", code])
-            if done.returncode == 0:
-                log = done.stdout + done.stderr
-                return _read(code, name, program, wanted, log)
-            complaint = _complaint(done, name, program)
-            if _TOO_OLD not in done.stderr + done.stdout:
-                break
-        return NotAvailable(target, complaint)
+        built = _build(text, target, wanted, options, names, Path(folder))
+        if isinstance(built, NotAvailable):
+            return built
+        return _read(built.code, built.name, built.program, wanted, built.log)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """An object file, and which assembler made it and said what."""
+
+    code: Path
+    name: str
+    program: Path
+    log: str
+
+
+def _build(
+    text: str, target: str, wanted: str, options: list[str], names: tuple[str, str], folder: Path
+) -> _Built | NotAvailable:
+    source, code = folder / "kernel.ptx", folder / "kernel.cubin"
+    source.write_text(text, encoding="utf-8")
+    complaint = ""
+    for name in names:
+        try:
+            program = toolchain.tool(name)
+        except Unsupported:
+            if name == names[-1] and not complaint:
+                raise
+            continue
+        done = _call([program, "-v", f"-arch={wanted}", *options, source, "-o", code])
+        if done.returncode == 0:
+            return _Built(code, name, program, done.stdout + done.stderr)
+        complaint = _complaint(done, name, program)
+        if _TOO_OLD not in done.stderr + done.stdout:
+            break
+    return NotAvailable(target, complaint)
 
 
 def _read(code: Path, name: str, program: Path, wanted: str, log: str) -> Assembled:

@@ -75,5 +75,13 @@ def occupancy(device: Device, threads: int, registers: int, shared: int) -> Occu
     return Occupancy(threads, limits, min(limits.values()) * warps, possible)
 
 
+def largest_block(device: Device, registers: int) -> int:
+    """Threads of the largest CTA whose registers a multiprocessor has; 0 when not even one warp fits.
+
+    An H200's driver says the same of kernels without `.maxntid` (CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)."""
+    sizes = range(device.threads_per_cta, 0, -WARP)
+    return next((n for n in sizes if occupancy(device, n, registers, 0).limits["registers"]), 0)
+
+
 def _up(n: int, unit: int) -> int:
     return -(-n // unit) * unit

@@ -4,7 +4,7 @@ Two witnesses speak about the same object, and each number is taken from the one
 
     ptxas -v                 registers, spill stores and loads, stack, barriers, static shared memory
     cuobjdump -res-usage     constant banks (ptxas leaves them out of its log from sm_90 on)
-    .nv.info attributes      the largest CTA that the code allows (EIATTR_REQNTID, EIATTR_MAX_THREADS)
+    .nv.info attributes      `.maxntid` (EIATTR_MAX_THREADS); `.reqntid` is not among what the driver limits by
 
 Registers and stack are in both of the first two; a test compares them. `SHARED` of the second counts, from sm_90 on,
 the bytes that the system takes at the start of a CTA's shared memory; they are not the kernel's, so static shared
@@ -24,7 +24,7 @@ _USED = re.compile(r"Used (\d+) registers(?:, used (\d+) barriers)?")
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _SHARED = re.compile(r"(\d+) bytes smem")
 _USAGE = re.compile(r"(\w+)(?:\[(\d+)\])?:(\d+)")
-_THREADS = re.compile(r"Attribute:\s*EIATTR_(?:REQNTID|MAX_THREADS)\s+Format:\s*\S+\s+Value:\s*((?:0x[0-9a-fA-F]+ ?)+)")
+_THREADS = re.compile(r"Attribute:\s*EIATTR_MAX_THREADS\s+Format:\s*\S+\s+Value:\s*((?:0x[0-9a-fA-F]+ ?)+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,15 @@ def read_usage(usage: str, kernel: str) -> Usage:
     )  # fmt: skip
 
 
+def read_usage_banks(usage: str, kernel: str) -> dict[int, int]:
+    """Bytes of each constant bank that `kernel` sees: 0 holds its parameters, 3 what the module declares `.const`."""
+    lines = [usage.partition(f"{head}\n")[2].partition("\n")[0] for head in (" Common:", f" Function {kernel}:")]
+    found = _USAGE.findall("\n".join(lines))
+    return {int(bank): int(value) for name, bank, value in found if name == "CONSTANT" and bank}
+
+
 def read_max_threads(attributes: str, kernel: str) -> int | None:
-    """Threads a CTA that the code of `kernel` allows; None when nothing limits them."""
+    """Threads a CTA that `.maxntid` of `kernel` allows; None without one."""
     section = re.split(r"^\.nv\.info", attributes, flags=re.MULTILINE)
     own = next((s for s in section if s.startswith(f".{kernel}\n")), "")
     found = _THREADS.search(own)
@@ -92,7 +99,6 @@ def read_max_threads(attributes: str, kernel: str) -> int | None:
 def physical(assembled: Assembled, kernel: str) -> dict[str, int]:
     """The numbers of level 'physical' that the tools print, by name."""
     log, usage = read_log(assembled.log, kernel), read_usage(assembled.usage, kernel)
-    threads = read_max_threads(assembled.attributes, kernel)
     return {
         "launch__registers_per_thread": log.registers,
         "ptxas__spill_stores_bytes": log.spill_stores,
@@ -100,7 +106,6 @@ def physical(assembled: Assembled, kernel: str) -> dict[str, int]:
         "ptxas__stack_bytes": log.stack,
         "ptxas__constant_bytes": usage.constant,
         "ptxas__barriers": log.barriers,
-        **({"ptxas__max_threads": threads} if threads is not None else {}),
         "launch__shared_mem_per_block_static": log.shared,
     }
 

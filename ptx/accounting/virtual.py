@@ -20,7 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ptx import ir, types
+import msgspec
+
+from ptx import cache, ir, types
 from ptx.accounting.metrics import UNKNOWN, WIDTHS
 from ptx.analysis.liveness import liveness
 from ptx.carry import FLAG
@@ -82,29 +84,39 @@ def instructions(kernel: ir.Kernel) -> Iterator[ir.Inst]:
 
 def _most_live(kernel: ir.Kernel, isa: Isa) -> tuple[int, int, ir.Inst | None]:
     """(most 32-bit units, most predicates, the first instruction with the most units)."""
+    live = live_registers(kernel, isa)
+    most = max((units for units, _ in live), default=0)
+    peak = next((inst for inst, (units, _) in zip(instructions(kernel), live, strict=True) if units == most), None)
+    return most, max((predicates for _, predicates in live), default=0), peak
 
-    def effects(inst: ir.Inst) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return reads_writes(inst, isa)
 
-    units = {name: _UNITS[_width(type)] for name, type in kernel.registers.items()}
-    predicates = {name for name, type in kernel.registers.items() if type == "pred" and name != FLAG.name}
-    found = liveness(kernel, effects)
-    most, most_predicates, peak = 0, 0, None
+_PREDICATE = 1 << 32
+
+
+def live_registers(kernel: ir.Kernel, isa: Isa) -> tuple[tuple[int, int], ...]:
+    """(32-bit units, predicates) that are live at each instruction of a kernel, in text order.
+
+    Weights of registers are units, and predicates above bit 32, so that one running sum counts both."""
+    effects = {id(inst): reads_writes(inst, isa) for inst in instructions(kernel)}
+    weights = {name: _UNITS[_width(type)] for name, type in kernel.registers.items()}
+    weights |= {n: _PREDICATE for n, type in kernel.registers.items() if type == "pred" and n != FLAG.name}
+    found = liveness(kernel, lambda inst: effects[id(inst)])
+    out: list[tuple[int, int]] = []
     for number, block in enumerate(kernel.blocks):
-        here: list[tuple[int, int, ir.Inst]] = []
+        here: list[tuple[int, int]] = []
+        total = sum(weights.get(n, 0) for n in found.live_out[number])
         for index, live in found.walk_back(number):
-            inst = block.insts[index]
-            reads, writes = effects(inst)
+            reads, writes = (frozenset(names) for names in effects[id(block.insts[index])])
             # A value that nobody reads still needs a register to be written to; a source may share with a result.
-            after = live.union(writes)
-            before = live.difference(writes).union(reads)
-            size = max(sum(units.get(n, 0) for n in names) for names in (after, before))
-            here.append((size, max(len(predicates & names) for names in (after, before)), inst))
-        for size, count, inst in reversed(here):
-            most_predicates = max(most_predicates, count)
-            if size > most or peak is None:
-                most, peak = size, inst
-    return most, most_predicates, peak
+            after = total + sum(weights.get(n, 0) for n in writes - live)
+            before = total - sum(weights.get(n, 0) for n in writes & live)
+            before += sum(weights.get(n, 0) for n in reads if n not in live or n in writes)
+            here.append((max(after % _PREDICATE, before % _PREDICATE), max(after, before) // _PREDICATE))
+            needs, kills = (frozenset(names) for names in found.step(number, index))
+            total -= sum(weights.get(n, 0) for n in kills & live)
+            total += sum(weights.get(n, 0) for n in needs if n not in live or n in kills)
+        out += reversed(here)
+    return tuple(out)
 
 
 def reads_writes(inst: ir.Inst, isa: Isa) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -123,7 +135,19 @@ def reads_writes(inst: ir.Inst, isa: Isa) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _declared(text: str, kernel: str) -> dict[str, int]:
-    """Registers that the `.reg` lines of a function declare, by width."""
+    """Registers that the `.reg` lines of a function declare, by width. Kept on disk: it means parsing the text."""
+    key = cache.digest(_DECLARED, text, kernel)
+    if (data := cache.get("declared", key)) is not None:
+        return msgspec.msgpack.decode(data, type=dict[str, int])
+    counts = _count_declared(text, kernel)
+    cache.put("declared", key, msgspec.msgpack.encode(counts))
+    return counts
+
+
+_DECLARED = "declared 1"
+
+
+def _count_declared(text: str, kernel: str) -> dict[str, int]:
     counts = dict.fromkeys(WIDTHS, 0)
 
     def walk(statements: list[Any]) -> None:

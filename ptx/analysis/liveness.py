@@ -42,6 +42,10 @@ class Liveness:
             live.difference_update(kills)
             live.update(reads)
 
+    def step(self, block: int, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """(registers that an instruction needs, registers whose old value it ends): guards are taken into account."""
+        return self._steps[block][index]
+
     def live_after(self, block: int, index: int) -> frozenset[str]:
         """Registers live just after one instruction. Walks the block from its end."""
         for i, live in self.walk_back(block):

@@ -10,7 +10,7 @@ import pytest
 from interp.ops import ISA
 from ptx.accounting import assemble
 from ptx.accounting.account import Absent, Account, account
-from ptx.accounting.metrics import BY_NAME, METRICS, markdown
+from ptx.accounting.metrics import BY_NAME, DYNAMIC, METRICS, markdown
 from ptx.errors import InvalidInput, Unsupported
 from ptx.lower import toolchain
 from tests.accounting.ptx_texts import many_live, sample, text
@@ -102,4 +102,5 @@ def test_without_the_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_metrics_are_those_of_the_docs() -> None:
     docs = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert markdown() in docs, "the table of docs/metrics.md is ptx.accounting.metrics.markdown()"
+    assert markdown(DYNAMIC) in docs, "and the second one that of markdown(DYNAMIC)"
     assert len(BY_NAME) == len(METRICS)

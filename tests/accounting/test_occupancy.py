@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptx.accounting.occupancy import occupancy
+from ptx.accounting.occupancy import largest_block, occupancy
 from ptx.device import DEVICES
 
 KIB = 1024
@@ -56,3 +56,10 @@ def test_more_of_anything_never_helps(
     assert 0 <= found.warps_held <= found.warps_possible
     assert found.ctas * (shared + device.reserved) <= device.shared_per_multiprocessor
     assert found.ctas * registers * threads <= device.registers
+
+
+@pytest.mark.parametrize(
+    "registers, threads", [(16, 1024), (64, 1024), (72, 896), (119, 512), (168, 384), (190, 256), (254, 256), (256, 0)]
+)
+def test_the_largest_block_is_that_of_an_h200s_driver(registers: int, threads: int) -> None:
+    assert largest_block(DEVICES["sm_90"], registers) == threads

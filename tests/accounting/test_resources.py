@@ -79,9 +79,9 @@ def _agree(source: str, target: str) -> Log:
     return log
 
 
-@pytest.mark.parametrize("head, threads", [("", None), (".maxntid 64, 2", 128), (".reqntid 96", 96)])
-def test_largest_block(tools: None, head: str, threads: int | None) -> None:
+@pytest.mark.parametrize("head, threads", [("", None), (".maxntid 64, 2", 128), (".reqntid 96", None)])
+def test_the_largest_block_that_the_code_names(tools: None, head: str, threads: int | None) -> None:
     source = text("mov.u32 %r1, %tid.x; ret;", head)
-    assembled = assemble(source, decode(source), "sm_90" if threads == 96 else "sm_80")
+    assembled = assemble(source, decode(source), "sm_90" if "reqntid" in head else "sm_80")
     assert isinstance(assembled, Assembled)
     assert read_max_threads(assembled.attributes, "k") == threads

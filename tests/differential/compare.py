@@ -95,7 +95,7 @@ def _count(batch: Batch, result: Result, tally: Tally) -> None:
         ran = [by_line[n] for n in range(first, last) if n in by_line and not text[n - 1].startswith("\t@")]
         # lanes a warp execution: the same for all instructions unless lanes have parted
         start = ran[0]
-        tally.divergent += any(c.active_lanes * start.executions != start.active_lanes * c.executions for c in ran)
+        tally.divergent += any(c.issued_lanes * start.executions != start.issued_lanes * c.executions for c in ran)
         tally.draws.update(key(op) for op in body.records)
 
 

@@ -1,4 +1,5 @@
-"""Counters against counts made by hand: executions by warps and active lanes of each instruction of small kernels."""
+"""Counters against counts made by hand: executions by warps, and lanes in which each instruction of small kernels took
+effect (its guard held; of a branch or exit, it was taken)."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ CASES = [
     """),
     _case("if and else", 32, 1, """
         1 32 | setp.lt.u32 %p1, %r0, 12;
-        1 32 | @%p1 bra THEN;
+        1 12 | @%p1 bra THEN;
         1 20 | mov.u32 %r3, 1;
         1 20 | bra JOIN;
         THEN:
@@ -67,7 +68,7 @@ CASES = [
     """),
     _case("branch that whole warps take", 96, 1, """
         3 96 | setp.ge.u32 %p1, %r0, 32;
-        3 96 | @%p1 bra JOIN;
+        3 64 | @%p1 bra JOIN;
         1 32 | mov.u32 %r3, 2;
         JOIN:
         3 96 | ret;
@@ -77,29 +78,29 @@ CASES = [
         TOP:
         15 480 | add.u32 %r3, %r3, 1;
         15 480 | setp.lt.u32 %p1, %r3, 5;
-        15 480 | @%p1 bra TOP;
+        15 384 | @%p1 bra TOP;
         3 96 | ret;
     """),
-    # lane t makes max(t, 1) turns: 31 of the warp, 1 + (1 + 2 + ... + 31) = 497 of lanes
+    # lane t makes max(t, 1) turns: 31 of the warp, 1 + (1 + 2 + ... + 31) = 497 of lanes, and one jump back less
     _case("loop with a number of turns a lane", 32, 1, """
         1 32 | mov.u32 %r3, 0;
         TOP:
         31 497 | add.u32 %r3, %r3, 1;
         31 497 | setp.lt.u32 %p1, %r3, %r0;
-        31 497 | @%p1 bra TOP;
+        31 465 | @%p1 bra TOP;
         1 32 | ret;
     """),
     _case("early return", 64, 1, """
         2 64 | setp.ge.u32 %p1, %r0, 40;
-        2 64 | @%p1 ret;
+        2 24 | @%p1 ret;
         2 40 | mov.u32 %r3, 2;
         2 40 | ret;
     """),
     _case("nested ifs", 32, 2, """
         2 64 | setp.ge.u32 %p1, %r0, 24;
-        2 64 | @%p1 bra OUT;
+        2 16 | @%p1 bra OUT;
         2 48 | setp.ge.u32 %p2, %r0, 4;
-        2 48 | @%p2 bra INNER;
+        2 40 | @%p2 bra INNER;
         2 8 | mov.u32 %r3, 1;
         INNER:
         2 48 | mov.u32 %r4, 1;
@@ -114,7 +115,7 @@ CASES = [
     """),
     _case("lanes that wait for each other execute once", 32, 1, """
         1 32 | setp.lt.u32 %p1, %r0, 8;
-        1 32 | @%p1 bra VOTE;
+        1 8 | @%p1 bra VOTE;
         1 24 | mov.u32 %r4, 1;
         VOTE:
         1 32 | vote.sync.ballot.b32 %r3, %p1, -1;
@@ -144,6 +145,16 @@ def test_counts(case: Case) -> None:
     assert result.counters.totals["all"].active_lanes == lanes
     by_class = [count for name, count in result.counters.totals.items() if name != "all"]
     assert sum(c.active_lanes for c in by_class) == lanes
+
+
+def test_lanes_that_come_to_an_instruction_whatever_its_guard_says() -> None:
+    body = "setp.lt.u32 %p1, %r0, 10;\n@%p1 mov.u32 %r3, 1;\n@!%p1 bra OUT;\n@%p1 exit;\nOUT:\nret;"
+    result = launch(body, np.zeros(64, np.uint32), block=64)
+    assert result.counters is not None
+    counted = result.counters.instructions[PROLOGUE_LENGTH:]
+    assert [c.issued_lanes for c in counted] == [64, 64, 64, 10, 54]
+    assert [c.active_lanes for c in counted] == [64, 10, 54, 10, 54]
+    assert result.counters.totals["control"].issued_lanes == 128
 
 
 def test_counts_by_source_line_and_class() -> None:

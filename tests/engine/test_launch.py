@@ -132,3 +132,12 @@ def test_call_of_a_function() -> None:
     out = np.zeros(32, np.uint32)
     result = entry(body, outside=outside).launch(grid=1, block=32, args=[out])
     assert result.findings == () and (out == 2 * np.arange(32)).all()
+
+
+def test_the_cache_tells_texts_apart_whatever_their_lines_begin_with() -> None:
+    """`.loc` and `.file` lines do not change code; `.local` begins with the same letters."""
+    from interp.engine.compiled import essence
+
+    one, other = (f".local .b8 own[8]; mov.u32 %r1, {n};\n.loc 1 {n} 1\n" for n in (1, 2))
+    assert essence(one) != essence(other)
+    assert essence(one.replace(".loc 1 1 1", "")) == essence(one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from ptx.accounting.account import Absent, Account
 from ptx.errors import InvalidInput, Unsupported
 from ptx.lower import toolchain
 from tests.accounting.ptx_texts import many_live, tools
+from tests.tool.test_report import Page
 
 __all__ = ["tools"]
 
@@ -102,6 +104,7 @@ def side(regs: int, spills: int = 0, code: int = 0, **absent: str) -> Measured:
     return Measured("k.ptx", "k", "k.ptx", 1, accounts, {})
 
 
+_REGISTERS = "launch__registers_per_thread"
 LIMITS = [
     (Gates(max_regs=40), 40, 0, 0, []),
     (Gates(max_regs=39), 40, 0, 0, ["40 registers a thread on sm_80, at most 39 are allowed"]),
@@ -115,6 +118,9 @@ LIMITS = [
         ["rose from 32 to 40 (+25.0 %), at most +24"],
     ),
     (Gates(max_increase={"sass__code_bytes": 1000.0}), 32, 0, 1, ["rose from 0 to 1 (from zero)"]),
+    (Gates(max_decrease={_REGISTERS: 25.0}), 24, 0, 0, []),
+    (Gates(max_decrease={_REGISTERS: 24.0}), 24, 0, 0, ["fell from 32 to 24 (-25.0 %), at most -24"]),
+    (Gates(max_decrease={_REGISTERS: 0.0}, explained={_REGISTERS: "fewer tiles"}), 24, 0, 0, []),
 ]
 
 
@@ -129,6 +135,8 @@ def test_limits(gates: Gates, regs: int, spills: int, code: int, broken: list[st
 def test_a_number_that_is_missing_is_unchecked() -> None:
     verdict = check(Gates(max_increase={"launch__occupancy_limit_warps": 0.0}), compare(side(32), side(32)))
     assert verdict.broken == () and len(verdict.unchecked) == 2
+    verdict = check(Gates(max_increase={"smsp__inst_executed": 0.0}), compare(side(32), side(32)))
+    assert verdict.unchecked[0] == "sm_80: smsp__inst_executed is not known on both sides: it is counted with --dynamic"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +187,10 @@ def test_the_same_file_has_no_difference(tools: None, folder: Path, capsysbinary
     assert "no metric changed on sm_80" in out and "all limits kept on 1 target\n" in out
 
 
+_LAUNCH = [
+    "old.ptx", "new.ptx", "--target", "sm_80", "--dynamic", "--grid", "2", "--block", "128", "--", "x=zeros:24:u32",
+    "n=1",
+]  # fmt: skip
 CODES = [
     (["old.ptx", "new.ptx", "--target", "sm_80", "--max-regs", "10"], 1),
     (["old.ptx", "new.ptx", "--target", "sm_80", "--max-increase", "ptx__registers_live_max=5"], 1),
@@ -197,6 +209,17 @@ CODES = [
     (["HEAD:old.ptx", "new.ptx"], 2),  # not a repository
     (["old.ptx", "new.ptx", "--", "n=1"], 2),  # PTX takes no arguments
     (["k.py::f", "--block", "64"], 2),  # and a kernel no block
+    (["old.ptx", "new.ptx", "--dynamic"], 2),  # of how many CTAs?
+    (["old.ptx", "new.ptx", "--grid", "1"], 2),  # nothing is launched
+    (["old.ptx", "new.ptx", "--dynamic", "--grid", "1"], 2),  # of how many threads?
+    (["old.ptx", "new.ptx", "--dynamic", "--grid", "1", "--block", "128", "--target", "sm_80"], 2),  # no arguments
+    (["--max-decrease", "smsp__inst_executed=0", *_LAUNCH], 0),
+    (["--max-increase", "smsp__inst_executed=5", *_LAUNCH], 1),
+    ([*_LAUNCH[:-2], "x=zeros:4:u32", "n=1"], 3),  # out of bounds: the launch says nothing
+    (["old.ptx", "new.ptx", "--target", "sm_80", "--max-increase", "smsp__inst_executed=5"], 3),
+    (["new.ptx", "old.ptx", "--target", "sm_80", "--max-decrease", "ptx__inst=0"], 1),
+    (["new.ptx", "old.ptx", "--target", "sm_80", "--max-decrease", "ptx__inst=0", "--explained", "ptx__inst=meant"], 0),
+    (["new.ptx", "old.ptx", "--target", "sm_80", "--explained", "ptx__inst"], 2),  # why?
     (["k.py::f", "--target", "sm_80", "--", "old.n=1"], 2),
     (["k.py::f", "--target", "sm_80"], 2),  # no such file
 ]
@@ -332,3 +355,54 @@ def test_a_kernel_that_cannot_be_lowered_for_a_target_says_so(tools: None, tmp_p
     assert reason is not None and "Triton cannot compile scale for sm_80" in reason and "k.py:8" in reason
     with pytest.raises(InvalidInput, match="no Triton kernel 'other'"):
         lowering.lower_elsewhere(lowering.Request(request.file, "other", request.words, ("sm_80",), request.root))
+
+
+# ------------------------------------------------------------------------------------------------ launches and pages
+def test_launches_are_compared(tools: None, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert gpuemu(*("diff", "--format", "json"), *_LAUNCH) == 0
+    rows = json.loads(capsysbinary.readouterr().out)["targets"]["sm_80"]["metrics"]
+    # 2 * 4 warps; 20 and 24 words loaded and stored, a parameter, a return
+    assert rows["smsp__inst_executed"] == {"old": 8 * 42, "new": 8 * 50, "delta": 64}
+    assert rows["ptx__bytes_global"] == {"old": 256 * 4 * 40, "new": 256 * 4 * 48, "delta": 8192}
+    assert gpuemu("diff", "old.ptx", "--save", "kept.json", *_LAUNCH[2:]) == 0
+    capsysbinary.readouterr()
+    assert gpuemu("diff", "--max-decrease", "smsp__inst_executed=0", "kept.json", *_LAUNCH[1:]) == 0
+    rows = [line.split() for line in capsysbinary.readouterr().out.decode().splitlines()]
+    assert ["smsp__inst_executed", "336", "400", "+64", "+19.0"] in rows
+
+
+def test_a_kernel_is_launched_by_its_words(
+    tools: None, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    pytest.importorskip("triton")
+    (folder / "neighbour.py").write_text("import triton.language as tl\nFACTOR = tl.constexpr(2.0)\n")
+    (folder / "k.py").write_text(KERNEL)
+    command = ["diff", "k.py::scale", "k.py::scale", "--dynamic", "--grid", "1", "--target", "sm_80"]
+    words = [w.replace("x=zeros:100", "x=zeros:200").replace("y=zeros:100", "y=zeros:200") for w in WORDS[1:]]
+    words = [*(w for w in words if not w.startswith("n=")), "old.n=100", "new.n=200"]
+    assert gpuemu(*command, "--format", "json", "--", *(w.replace("BLOCK=128", "BLOCK=256") for w in words)) == 0
+    rows = json.loads(capsysbinary.readouterr().out)["targets"]["sm_80"]["metrics"]
+    assert rows["ptx__bytes_global"] == {"old": 800, "new": 1600, "delta": 800}
+
+
+def test_a_page_of_a_comparison(tools: None, folder: Path) -> None:
+    command = ["diff", "--format", "html", "--output", "diff.html", "--max-regs", "20", *_LAUNCH]
+    assert gpuemu(*command) == 1
+    text = (folder / "diff.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.loads == [] and "http" not in text and str(folder) not in text
+    for words in ("old.ptx → new.ptx", "FAILED", "at most 20 are allowed", "smsp__inst_executed", "+64", "8 added"):
+        assert words in page.text
+    assert gpuemu(*command) == 1 and (folder / "diff.html").read_text(encoding="utf-8") == text
+
+
+def test_sarif_validates_against_the_official_schema(tools: None, folder: Path) -> None:
+    """Where a copy of the OASIS schema is at hand (GPUEMU_SARIF_SCHEMA); `test_reports` holds the form in any case."""
+    place = os.environ.get("GPUEMU_SARIF_SCHEMA")
+    if not place:
+        pytest.skip("set GPUEMU_SARIF_SCHEMA to a copy of sarif-schema-2.1.0.json")
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(Path(place).read_text())
+    for limits in ([], ["--max-regs", "9"], ["--max-increase", "smsp__inst_executed=0"], ["--target", "sm_75"]):
+        gpuemu("diff", "--format", "sarif", "--output", "log.sarif", *limits, *_LAUNCH)
+        jsonschema.Draft7Validator(schema).validate(json.loads((folder / "log.sarif").read_text()))

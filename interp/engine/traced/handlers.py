@@ -24,14 +24,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import llvmlite
 import numba
 
+from interp.kit import Kit
 from interp.kits import words as word_module
 from interp.kits.python import PythonKit, Word
 from interp.kits.words import WORDS
+from interp.measure import measure
 from interp.runtime import raw as raw_module
 from interp.runtime.layout import RANK_SHIFT
 from interp.runtime.native import numba_settings
@@ -82,12 +84,19 @@ _BY_SHAPE: dict[Any, Handler] = {}
 _BY_TEXT: dict[str, Any] = {}
 
 
-def handler(form: Form, sources: tuple[Nested, ...], targets: tuple[Target, ...], device: int) -> Handler:
-    """The handler of a form for operands of these kinds; `device`: whose arithmetic is meant."""
-    key = (form.op, tuple(sorted(form.mods.items(), key=lambda m: m[0])), sources, targets, device)
+def handler(
+    form: Form,
+    sources: tuple[Nested, ...],
+    targets: tuple[Target, ...],
+    device: int,
+    measured: tuple[str, ...] = (),
+) -> Handler:
+    """The handler of a form for operands of these kinds; `device`: whose arithmetic is meant. `measured`: names of the
+    sources, for a program whose accesses are measured."""
+    key = (form.op, tuple(sorted(form.mods.items(), key=lambda m: m[0])), sources, targets, device, measured)
     found = _BY_SHAPE.get(key)
     if found is None:
-        text, kit = write(form, sources, targets, device)
+        text, kit = write(form, sources, targets, device, measured)
         compiled = _BY_TEXT.get(text)
         if compiled is None:
             compiled = _BY_TEXT[text] = _compile(text, kit.constants)
@@ -95,11 +104,20 @@ def handler(form: Form, sources: tuple[Nested, ...], targets: tuple[Target, ...]
     return found
 
 
-def write(form: Form, sources: tuple[Nested, ...], targets: tuple[Target, ...], device: int) -> tuple[str, PythonKit]:
+def write(
+    form: Form,
+    sources: tuple[Nested, ...],
+    targets: tuple[Target, ...],
+    device: int,
+    measured: tuple[str, ...] = (),
+) -> tuple[str, PythonKit]:
     """The source of a handler, and the kit with the constants and runtime functions that it names."""
     kit = PythonKit(device)
     meaning = form.op.meaning(kit, **form.mods)
-    outcome = meaning(*(_source(kit, source) for source in sources))
+    words = [_source(kit, source) for source in sources]
+    if measured:
+        measure(cast(Kit, kit), form, dict(zip(measured, words, strict=True)))
+    outcome = meaning(*words)
     results = outcome if isinstance(outcome, tuple) else (outcome,)
     kept = [_fit(kit, word, target) for word, target in zip(results, targets, strict=False) if target.have]
     kit.results(kept)

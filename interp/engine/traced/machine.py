@@ -24,6 +24,7 @@ from interp.kits.words import call_address
 from interp.runtime import layout as L
 from interp.runtime.access import get, put
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
+from interp.runtime.measured import note_branch
 from interp.runtime.native import symbol
 from interp.runtime.raw import i64, load_u32, native, store_u32, u32
 
@@ -38,7 +39,9 @@ _C_PROGRAM, _C_HOOK, _C_FAULT, _C_FAULT_SITE, _C_FUEL = (
 )
 _C_COUNTERS, _C_LIVE, _C_ARRIVED, _C_EXPECTED = (8 * CTX[n] for n in ("COUNTERS", "LIVE", "ARRIVED", "EXPECTED"))
 _W_LIVE, _W_CURSOR = 8 * WARP["LIVE"], 8 * WARP["CURSOR"]
-_P_REGIONS, _P_NREGIONS, _P_INSTS, _P_COUNTS, _P_GUARDED, _P_DIVERGES, _P_FAIR = (8 * PROGRAM[n] for n in PROGRAM)
+_P_REGIONS, _P_NREGIONS, _P_INSTS, _P_COUNTS, _P_GUARDED, _P_DIVERGES, _P_FAIR, _P_MEASURED = (
+    8 * PROGRAM[n] for n in PROGRAM
+)
 _INST_BYTES, _REGION_BYTES = 8 * len(INST), 8 * len(REGION)
 _I_HANDLER, _I_OPS, _I_GUARD, _I_NEGATED, _I_COUNTER, _I_SITE = (8 * INST[n] for n in INST)
 (
@@ -57,6 +60,7 @@ _I_HANDLER, _I_OPS, _I_GUARD, _I_NEGATED, _I_COUNTER, _I_SITE = (8 * INST[n] for
     _R_SITE,
     _R_NUMBER,
     _R_THREADS,
+    _R_COUNTER,
 ) = (8 * REGION[n] for n in REGION)
 _FULL = 0xFFFFFFFF
 
@@ -112,6 +116,13 @@ def add_lanes(address: int, mask: int) -> None:
 
 
 @native
+def count_guarded(ctx: int, program: int, index: int, lanes: int) -> None:
+    """Count the lanes for which the guard of an instruction holds."""
+    counter = get(ctx + _C_COUNTERS) + 8 * (get(program + _P_GUARDED) + index)
+    put(counter, get(counter) + lanes_in(lanes))
+
+
+@native
 def run_region(ctx: int, warp: int, program: int, region: int, index: int, mask: int) -> None:
     """Count and run the instructions of a region in the lanes of `mask`."""
     counts = get(program + _P_COUNTS)
@@ -128,8 +139,7 @@ def run_region(ctx: int, warp: int, program: int, region: int, index: int, mask:
         if guard != -1:
             lanes = guarded(warp, guard, get(inst + _I_NEGATED), mask)
             if counts:
-                counter = counters + 8 * (get(program + _P_GUARDED) + get(inst + _I_COUNTER))
-                put(counter, get(counter) + lanes_in(lanes))
+                count_guarded(ctx, program, get(inst + _I_COUNTER), lanes)
         if hooked:
             observe(ctx, warp, OBSERVE_BEFORE, site, lanes, 0)
         call_handler(get(inst + _I_HANDLER), ctx, warp, site, lanes, get(inst + _I_OPS))
@@ -278,6 +288,10 @@ def run_warp_traced(ctx: int, warp: int) -> int:
         taken = mask
         if kind >= SPLIT:
             taken = guarded(warp, get(region + _R_GUARD), get(region + _R_NEGATED), mask)
+            if get(program + _P_COUNTS):
+                count_guarded(ctx, program, get(region + _R_COUNTER), taken)
+            if get(program + _P_MEASURED) and kind == SPLIT:
+                note_branch(ctx, site, mask, taken)
         if site >= 0:
             observe(ctx, warp, OBSERVE_BEFORE, site, mask, 0)
             if kind != BARRIER:

@@ -107,17 +107,25 @@ class _Constants:
 
 
 def build_program(
-    plan: Plan, symbols: Mapping[str, int], device: int, counters: bool, ranked: frozenset[str] = frozenset()
+    plan: Plan,
+    symbols: Mapping[str, int],
+    device: int,
+    counters: bool,
+    ranked: frozenset[str] = frozenset(),
+    measured: bool = False,
 ) -> Program:
-    """The tables of a kernel. `symbols`, `ranked`: as for the compiled engine; `device`: whose arithmetic; `counters`:
-    whether to count."""
+    """The tables of a kernel. `symbols`, `ranked`, `measured`: as for the compiled engine; `device`: whose arithmetic;
+    `counters`: whether to count."""
     native.prefetch([machine.RUN_WARP])
-    return _Builder(plan, symbols, device, ranked).build(counters)
+    return _Builder(plan, symbols, device, ranked, measured).build(counters)
 
 
 class _Builder:
-    def __init__(self, plan: Plan, symbols: Mapping[str, int], device: int, ranked: frozenset[str]) -> None:
-        self.plan, self.symbols, self.device, self.ranked = plan, symbols, device, ranked
+    def __init__(
+        self, plan: Plan, symbols: Mapping[str, int], device: int, ranked: frozenset[str], measured: bool
+    ) -> None:
+        self.plan, self.symbols, self.device, self.ranked, self.measured = plan, symbols, device, ranked, measured
+        self.guard_index = {site: i for i, site in enumerate(plan.guarded)}
         self.constants = _Constants()
         self.rows: dict[str, RowWord] = {}
         at = plan.registers_offset
@@ -134,13 +142,12 @@ class _Builder:
 
     def build(self, counters: bool) -> Program:
         plan = self.plan
-        guard_index = {site: i for i, site in enumerate(plan.guarded)}
         insts: list[list[int]] = []
         regions: list[list[int]] = []
         for index, region in enumerate(plan.regions):
             first = len(insts)
             for step in region.steps:
-                insts.append(self._inst(step, guard_index))
+                insts.append(self._inst(step))
             regions.append(self._region(index, region, first, len(insts) - first))
         ops = np.array(self.ops or [0], np.int64)
         inst_table = np.array(insts or [[0] * len(INST)], np.int64)
@@ -155,6 +162,7 @@ class _Builder:
             "GUARDED_AT": 2 * len(regions),
             "DIVERGES": int(plan.diverges),
             "FAIR": int(plan.diverges and bool(plan.polling)),
+            "MEASURED": int(self.measured),
         }.items():
             table[PROGRAM[name]] = value
         sites = tuple(self.seen.get(i) or Site(inst, (), (), ()) for i, inst in enumerate(plan.sites))
@@ -177,11 +185,12 @@ class _Builder:
         )
 
     # ---------------------------------------------------------------- instructions
-    def _inst(self, step: Step, guard_index: Mapping[int, int]) -> list[int]:
+    def _inst(self, step: Step) -> list[int]:
         form, inst = step.form, step.inst
         sources, targets, rows, site = self._operands(form, inst)
+        names = _source_names(form, inst) if self.measured else ()
         try:
-            found = handler(form, sources, targets, self.device)
+            found = handler(form, sources, targets, self.device, names)
         except GpuemuError as error:  # what a meaning cannot say: where
             raise type(error)(tuple(replace(d, where=d.where or place(inst)) for d in error.diagnostics)) from None
         at = len(self.ops)
@@ -191,7 +200,7 @@ class _Builder:
         self.handlers.append(found)
         self.seen[step.site] = site
         guard, negated = self._guard(inst)
-        return [found.address, at, guard, negated, guard_index.get(step.site, -1), step.site]
+        return [found.address, at, guard, negated, self.guard_index.get(step.site, -1), step.site]
 
     def _guard(self, inst: ir.Inst) -> tuple[int, int]:
         if inst.guard is None:
@@ -306,6 +315,7 @@ class _Builder:
             row["MEMBERS"], row["ALIKE"] = self._members(region.steps[0])
         if end is not None:
             row["GUARD"], row["NEGATED"] = self._guard(end.inst)
+            row["COUNTER"] = self.guard_index.get(end.site, -1)
             self.seen[end.site] = Site(end.inst, (), (), ())
             if row["KIND"] == BARRIER:
                 words = [self._scalar("u32", o, end.inst)[1] for o in end.inst.operands]
@@ -347,6 +357,17 @@ def _written(form: Form, spec: OperandSpec, operand: ir.Operand) -> list[tuple[A
         case ir.Vec(items):
             return [(i, form.type_of(spec.name)) for i in items if isinstance(i, ir.Reg | ir.Sink)]
     return []
+
+
+def _source_names(form: Form, inst: ir.Inst) -> tuple[str, ...]:
+    """Names of the operands that become sources, in a handler's order."""
+    return tuple(
+        spec.name
+        for spec, operand in form.bind(inst)
+        if isinstance(operand, ir.Mem | ir.TensorMem)
+        or spec.name in form.op.in_place
+        or (spec.name not in form.op.writes and spec.form != "imm")
+    )
 
 
 def _access(form: Form, inst: ir.Inst, spec: OperandSpec, base: RowWord, offset: RowWord) -> Address:

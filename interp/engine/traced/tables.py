@@ -25,6 +25,7 @@ REGION = {
             "SITE",
             "NUMBER",
             "THREADS",
+            "COUNTER",
         )
     )
 }
@@ -32,7 +33,10 @@ REGION = {
 are back edges and polling edges. ALIKE: all lanes have one member mask. MEMBERS, NUMBER, THREADS: row words. Row
 words and COUNTER: -1 for none."""
 PROGRAM = {
-    name: i for i, name in enumerate(("REGIONS", "NREGIONS", "INSTS", "COUNTS", "GUARDED_AT", "DIVERGES", "FAIR"))
+    name: i
+    for i, name in enumerate(
+        ("REGIONS", "NREGIONS", "INSTS", "COUNTS", "GUARDED_AT", "DIVERGES", "FAIR", "MEASURED")
+    )
 }
 
 GO, EXIT, BARRIER, TRAP, SPLIT, SPLIT_EXIT, SPLIT_TRAP = range(7)
