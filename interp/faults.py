@@ -13,6 +13,7 @@ from interp.memory import Allocation
 from interp.result import Finding
 from interp.runtime import layout as L
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
+from interp.runtime.tensor_reasons import MEMORY, OPERATION
 from ptx import ir
 
 _KINDS = {
@@ -27,6 +28,8 @@ _KINDS = {
     L.FAULT_BAD_TENSOR_MAP: "bad-tensor-map",
     L.FAULT_EXITED_CTA: "exited-cta",
     L.FAULT_BAD_CLUSTER_BARRIER: "bad-cluster-barrier",
+    L.FAULT_TENSOR_MEMORY: "bad-tensor-memory",
+    L.FAULT_TENSOR_OPERATION: "bad-tensor-operation",
 }
 
 
@@ -80,7 +83,10 @@ class Scene:
         if kind != "trap":
             warp, lane = self.get("FAULT_WARP"), self.get("FAULT_LANE")
             evidence.update(warp=warp, lane=lane, thread=list(self.thread(warp, lane)))
-        if kind in ("unmodelled", "bad-mbarrier", "bad-tensor-map"):
+        if kind in ("bad-tensor-memory", "bad-tensor-operation"):
+            reasons = MEMORY if kind == "bad-tensor-memory" else OPERATION
+            message = f"'{inst.opcode}': {reasons[self.get('FAULT_BYTES')]}"
+        if kind in ("unmodelled", "bad-mbarrier", "bad-tensor-map", "bad-tensor-memory", "bad-tensor-operation"):
             evidence.update(address=hex(self.get("FAULT_ADDRESS")))
         if kind in ("out-of-bounds", "misaligned", "read-only", "exited-cta"):
             address, size = self.get("FAULT_ADDRESS"), self.get("FAULT_BYTES")

@@ -18,7 +18,8 @@ class Finding:
     """A defect of the kernel that execution showed.
 
     `kind`: out-of-bounds, misaligned, read-only, barrier-deadlock, warp-deadlock, no-progress, trap, bad-member-mask,
-    queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, exited-cta, bad-cluster-barrier, unmodelled. `file`,
+    queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, exited-cta, bad-cluster-barrier, bad-tensor-memory,
+    bad-tensor-operation, unmodelled. `file`,
     `line`: the user's source line.
     `array`, `index`: the argument nearest to the address and the element index relative to it (may lie outside its
     shape). `evidence`: addresses, thread, CTA and the like, JSON-able.
@@ -107,8 +108,9 @@ class Result:
     """The outcome of a launch. Arrays were updated in place.
 
     `exactness`: what stands between these bytes and a GPU's, empty when nothing is known to: "partial" (not all CTAs
-    ran), "contraction not modelled" (the assembler may fuse a bare mul and add). `ttir`, `metadata`: of a Triton
-    kernel. `resident`: most CTAs that were resident at once.
+    ran), "contraction not modelled" (the assembler may fuse a bare mul and add), "tcgen05 modelled from publication"
+    (no Blackwell GPU was at hand to compare with). `ttir`, `metadata`: of a Triton kernel. `resident`: most CTAs that
+    were resident at once.
     """
 
     counters: Counters | None

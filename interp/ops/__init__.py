@@ -26,6 +26,8 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     mbarrier,
     memory,
     move,
+    tcgen05,
+    tcgen05_mma,
     transcend,
     warp,
     wgmma,

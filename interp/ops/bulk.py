@@ -140,6 +140,40 @@ def tensor_load_many(k: Kit, dim: str, **_: Any) -> Any:
     return run
 
 
+def _one_mode(mode: str | None, late: str | None, **_: Any) -> str | None:
+    return None if (mode is None) != (late is None) else "the mode stands once"
+
+
+_FOUR: dict[str, Any] = {**_BASE, "since": ((8, 6), 100), "types": {"policy": "b64"}, "constraint": _one_mode}
+
+
+@isa.op("cp.async.bulk.tensor.2d{.mode}.dst.global{.late}.mbarrier::complete_tx::bytes{.hint} [to], [map], [bar]"
+        "{, policy}", mode=(".tile::gather4",), late=(".tile::gather4",), dst=_LOCAL, ref=_REF + "cp-async-bulk-tensor",
+        **_HINT, **_FOUR)
+def tensor_gather(k: Kit, dst: str, **_: Any) -> Any:
+    """queue a copy of parts of four rows to shared memory; coordinates are a column and four rows"""
+    load = k.warp("async_tensor_gather", (), _space(dst))
+
+    def run(to: Any, map: Any, bar: Any, *policy: Any) -> None:
+        address, coords = map
+        load(to, address, bar, *coords)
+
+    return run
+
+
+@isa.op("cp.async.bulk.tensor.2d{.mode}.global.shared::cta{.late}.bulk_group{.hint} [map], [from]{, policy}",
+        mode=(".tile::scatter4",), late=(".tile::scatter4",), ref=_REF + "cp-async-bulk-tensor", **_HINT, **_FOUR)
+def tensor_scatter(k: Kit, **_: Any) -> Any:
+    """queue a copy of four rows of shared memory to parts of four rows"""
+    store = k.warp("async_tensor_scatter", ())
+
+    def run(map: Any, source: Any, *policy: Any) -> None:
+        address, coords = map
+        store(address, source, *coords)
+
+    return run
+
+
 @isa.op("cp.async.bulk.tensor.dim.global.shared::cta{.tile}.bulk_group{.hint} [map], [from]{, policy}", dim=_DIMS,
         types={"policy": "b64"}, ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
 def tensor_store(k: Kit, dim: str, **_: Any) -> Any:

@@ -17,7 +17,12 @@ from interp.runtime import (
     named_barrier,
     scheduler,
     special,
+    tcgen05,
+    tcgen05_step,
+    tensor_access,
+    tensor_gather,
     tensor_map,
+    tensor_memory,
     waiting,
     warp,
     wgmma,
@@ -26,6 +31,6 @@ from interp.runtime.lane import LANE_FUNCTIONS
 
 __all__ = [
     "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
-    "conversion", "matrix", "mbarrier", "named_barrier", "scheduler", "special", "tensor_map", "waiting", "warp",
-    "wgmma",
+    "conversion", "matrix", "mbarrier", "named_barrier", "scheduler", "special", "tcgen05", "tcgen05_step",
+    "tensor_access", "tensor_gather", "tensor_map", "tensor_memory", "waiting", "warp", "wgmma",
 ]  # fmt: skip
