@@ -23,6 +23,7 @@ from interp.runtime.tensor_access import (
     REGISTERS,
     SHAPES,
 )
+from ptx.errors import Unsupported
 from ptx.isa import Cost, Effect, Varies
 
 _REF = "tcgen05-instructions-tcgen05-"
@@ -31,9 +32,20 @@ _WARP: dict[str, Any] = {"effect": Effect.WARP, "since": ((8, 6), 100)}
 _THREAD: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "since": ((8, 6), 100), "writes": ()}
 
 
+ARCHITECTURES = (100, 103)
+"""Devices that have tensor memory; RTX Blackwell (sm_120) has none."""
+
+
 def group_of(group: str) -> int:
     """CTAs of `.cta_group`."""
     return int(group[-1])
+
+
+def machine(k: Kit, name: str, results: tuple[int, ...], *params: int) -> Any:
+    """A runtime function, on devices that have tensor memory. Raises Unsupported on others."""
+    if k.device not in ARCHITECTURES:
+        raise Unsupported(f"sm_{k.device} has no tensor memory and no tcgen05 instructions")
+    return k.warp(name, results, *params)
 
 
 # ------------------------------------------------------------------------------------------------ allocation
@@ -42,7 +54,7 @@ def group_of(group: str) -> int:
         **_WARP)
 def alloc(k: Kit, group: str, ss: str | None) -> Any:
     """allocate columns of tensor memory; their address goes to shared memory"""
-    take = k.warp("async_tcgen05_alloc", (), SPACE_SHARED if ss else SPACE_GENERIC, group_of(group))
+    take = machine(k, "async_tcgen05_alloc", (), SPACE_SHARED if ss else SPACE_GENERIC, group_of(group))
 
     def run(to: Any, columns: Any) -> None:
         take(to, columns)
@@ -54,7 +66,7 @@ def alloc(k: Kit, group: str, ss: str | None) -> Any:
         writes=(), cost=Cost.SYNC, ref=_REF + "alloc-dealloc-relinquish-alloc-permit", **_WARP)
 def dealloc(k: Kit, group: str) -> Any:
     """give an allocation back"""
-    give, widen = k.warp("async_tcgen05_dealloc", (), group_of(group)), k.zext(32, 64)
+    give, widen = machine(k, "async_tcgen05_dealloc", (), group_of(group)), k.zext(32, 64)
 
     def run(a: Any, columns: Any) -> None:
         give(widen(a), columns)
@@ -66,7 +78,7 @@ def dealloc(k: Kit, group: str) -> Any:
         ref=_REF + "alloc-dealloc-relinquish-alloc-permit", **_WARP)
 def relinquish(k: Kit, group: str) -> Any:
     """this CTA allocates no more"""
-    end = k.warp("async_tcgen05_relinquish", (), group_of(group))
+    end = machine(k, "async_tcgen05_relinquish", (), group_of(group))
 
     def run() -> None:
         end()
@@ -105,12 +117,12 @@ _STORE: dict[str, Any] = {**_LOAD, "writes": (), "ref": _REF + "st"}
 
 def _load(k: Kit, shape: str, num: str, pack: bool, split: int) -> Any:
     count = _count(shape, num)
-    load = k.warp("async_tcgen05_ld", (32,) * count, SHAPES[shape] | pack * PACKED, count, split)
+    load = machine(k, "async_tcgen05_ld", (32,) * count, SHAPES[shape] | pack * PACKED, count, split)
     return lambda a: load(a)
 
 
 def _store(k: Kit, shape: str, num: str, unpack: bool, split: int) -> Any:
-    store = k.warp("async_tcgen05_st", (), SHAPES[shape] | unpack * PACKED, _count(shape, num), split)
+    store = machine(k, "async_tcgen05_st", (), SHAPES[shape] | unpack * PACKED, _count(shape, num), split)
 
     def run(a: Any, v: Any) -> None:
         store(a, *v)
@@ -139,7 +151,7 @@ _REDUCING = {
 
 def _reduced(k: Kit, num: str, flags: int) -> Any:
     count = _count("32x32b", num)
-    load = k.warp("async_tcgen05_ld", (32,) * (count + 1), SHAPES["32x32b"], count, 0, REDUCE | flags)
+    load = machine(k, "async_tcgen05_ld", (32,) * (count + 1), SHAPES["32x32b"], count, 0, REDUCE | flags)
     return lambda a: load(a)
 
 
@@ -177,7 +189,7 @@ def wait_ld(k: Kit) -> Any:
 @isa.op("tcgen05.wait::st.sync.aligned", writes=(), cost=Cost.ASYNC, ref=_REF + "wait", **_WARP)
 def wait_st(k: Kit) -> Any:
     """the warp's earlier stores are complete"""
-    wait = k.warp("async_tcgen05_wait_st", ())
+    wait = machine(k, "async_tcgen05_wait_st", ())
 
     def run() -> None:
         wait()
@@ -217,7 +229,7 @@ def cp_unpack(k: Kit, group: str, shape: str, multicast: str | None, packed: str
 
 def _copy(k: Kit, group: str, shape: str, multicast: str | None, packed: str | None) -> Any:
     rows, chunks, spread = _COPIES[shape, multicast]
-    copy = k.warp("async_tcgen05_cp", (), rows | chunks << 8 | spread << 16, _BITS[packed], group_of(group))
+    copy = machine(k, "async_tcgen05_cp", (), rows | chunks << 8 | spread << 16, _BITS[packed], group_of(group))
 
     def run(to: Any, source: Any) -> None:
         copy(to, source)
@@ -235,7 +247,7 @@ def _space(ss: str | None) -> int:
 @isa.op("tcgen05.commit.group.mbarrier::arrive::one{.ss}.b64 [bar]", types={}, **_COMMIT)
 def commit(k: Kit, group: str, ss: str | None) -> Any:
     """an arrival at the barrier when the thread's earlier copies and products are complete"""
-    track = k.warp("async_tcgen05_commit", (), _space(ss), 0, group_of(group))
+    track = machine(k, "async_tcgen05_commit", (), _space(ss), 0, group_of(group))
 
     def run(bar: Any) -> None:
         track(bar)
@@ -247,7 +259,7 @@ def commit(k: Kit, group: str, ss: str | None) -> Any:
         **_COMMIT)
 def commit_many(k: Kit, group: str, ss: str | None) -> Any:
     """as without multicast, at the same place of each CTA of the cluster whose rank is a bit of `ctas`"""
-    track, widen = k.warp("async_tcgen05_commit", (), _space(ss), 1, group_of(group)), k.zext(16, 32)
+    track, widen = machine(k, "async_tcgen05_commit", (), _space(ss), 1, group_of(group)), k.zext(16, 32)
 
     def run(bar: Any, ctas: Any) -> None:
         track(bar, widen(ctas))

@@ -13,16 +13,16 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.table import isa
-from interp.ops.tcgen05 import group_of
-from interp.runtime import tcgen05 as machine
+from interp.ops.tcgen05 import group_of, machine
+from interp.runtime import tcgen05 as runtime
 from interp.tensorcore.table import arithmetic
 from ptx.isa import Cost, Effect
 
 _REF = "tcgen05-instructions-tcgen05-mma"
 _KINDS = {
-    "kind::f16": machine.KIND_F16, "kind::tf32": machine.KIND_TF32, "kind::f8f6f4": machine.KIND_F8F6F4,
-    "kind::i8": machine.KIND_I8, "kind::mxf8f6f4": machine.KIND_MXF8F6F4, "kind::mxf4": machine.KIND_MXF4,
-    "kind::mxf4nvf4": machine.KIND_MXF4NVF4,
+    "kind::f16": runtime.KIND_F16, "kind::tf32": runtime.KIND_TF32, "kind::f8f6f4": runtime.KIND_F8F6F4,
+    "kind::i8": runtime.KIND_I8, "kind::mxf8f6f4": runtime.KIND_MXF8F6F4, "kind::mxf4": runtime.KIND_MXF4,
+    "kind::mxf4nvf4": runtime.KIND_MXF4NVF4,
 }  # fmt: skip
 _USES = ("fill", "use", "lastuse", "discard")
 _THREAD: dict[str, Any] = {
@@ -36,8 +36,8 @@ _OPERANDS: dict[str, Any] = {"a": "b64", "b": "b64", "idesc": "b32", "p": "pred"
 def _start(k: Kit, kind: str, group: int, flags: int) -> Any:
     """The runtime function of a form: (d, a, b, scale a, scale b, idesc, masks ..., p)."""
     numbers, half = (arithmetic(k.device, "f16", out, unit="tcgen05") for out in ("f32", "f16"))
-    flags |= _KINDS[kind] | (group == 2) * machine.PAIR
-    return k.warp("async_tcgen05_mma", (), flags, numbers.fraction | 32 << 8, numbers.floor, half.floor)
+    flags |= _KINDS[kind] | (group == 2) * runtime.PAIR
+    return machine(k, "async_tcgen05_mma", (), flags, numbers.fraction | 32 << 8, numbers.floor, half.floor)
 
 
 def _legal_scale(kind: str, scale: int = 0, **_: Any) -> str | None:
@@ -55,8 +55,8 @@ def _legal_lanes(group: str, lanes_count: int = 0, **mods: Any) -> str | None:
 
 
 def _plain(k: Kit, group: str, kind: str, scale: int, lanes: int, in_tensor_memory: bool) -> Any:
-    flags = scale << machine.SCALE_D_SHIFT | lanes << machine.MASKS_SHIFT
-    flags |= in_tensor_memory * machine.A_IN_TENSOR_MEMORY
+    flags = scale << runtime.SCALE_D_SHIFT | lanes << runtime.MASKS_SHIFT
+    flags |= in_tensor_memory * runtime.A_IN_TENSOR_MEMORY
     start, none = _start(k, kind, group_of(group), flags), k.const(64, 0)
 
     def issue(d: Any, a: Any, b: Any, idesc: Any, *rest: Any) -> None:
@@ -113,7 +113,7 @@ _SCALED = {
 
 
 def _scaled(k: Kit, group: str, kind: str, vector: str | None, in_tensor_memory: bool) -> Any:
-    flags = _BLOCKS[kind, vector] << machine.BLOCK_SHIFT | in_tensor_memory * machine.A_IN_TENSOR_MEMORY
+    flags = _BLOCKS[kind, vector] << runtime.BLOCK_SHIFT | in_tensor_memory * runtime.A_IN_TENSOR_MEMORY
     start = _start(k, kind, group_of(group), flags)
 
     def issue(d: Any, a: Any, b: Any, idesc: Any, sa: Any, sb: Any, p: Any) -> None:
@@ -142,7 +142,7 @@ _STATIONARY = {
 
 
 def _stationary(k: Kit, kind: str, in_tensor_memory: bool) -> Any:
-    start = _start(k, kind, 1, machine.STATIONARY | in_tensor_memory * machine.A_IN_TENSOR_MEMORY)
+    start = _start(k, kind, 1, runtime.STATIONARY | in_tensor_memory * runtime.A_IN_TENSOR_MEMORY)
     none = k.const(64, 0)
 
     def issue(d: Any, a: Any, b: Any, idesc: Any, p: Any, zeros: Any = none) -> None:

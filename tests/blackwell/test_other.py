@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.blackwell.snippets import kernel, output
+import gpuemu
+from tests.blackwell.snippets import WAIT, kernel, output
 
 NAN, CANONICAL = np.uint32(0x7FC00001), 0x7FFFFFFF
 VALUES = np.array([1.5, -2.0, 0.25, -0.0, 3.0, -7.5, 0.0, 2.0] * 4, np.float32)
@@ -49,3 +50,22 @@ def test_a_load_with_a_reduction(op: str, expected: int) -> None:
     body += "mul.wide.u32 %d0, %t, 8; add.u64 %d0, %d0, %out; st.global.v2.b32 [%d0], {%r0, %v1};"
     got = output(kernel(body, target="sm_103a"), None, 256).reshape(128, 2)
     assert (got[:, 0] == expected).all() and (got[:, 1] == words[1]).all()
+
+
+@pytest.mark.parametrize("group", ["", ".cta_group::1", ".cta_group::2"])
+def test_a_tensor_load_for_a_pair(group: str) -> None:
+    source = np.arange(1024, dtype=np.uint32).reshape(32, 32)
+    opcode = f"cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes{group}"
+    body = (
+        f"mov.u64 %d1, p_map; cvta.param.u64 %d1, %d1; mov.u32 %r3, 0; add.u32 %r4, %s, 1024;"
+        f"@%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 256;"
+        f"@%first {opcode} [%r4], [%d1, {{%r3, %r3}}], [%bar]; {WAIT} setp.lt.u32 %p1, %t, 64;"
+        "shl.b32 %r5, %t, 2; add.u32 %r5, %r5, %r4; ld.shared.u32 %r6, [%r5];"
+        "mul.wide.u32 %d0, %t, 4; add.u64 %d0, %d0, %out; @%p1 st.global.b32 [%d0], %r6;"
+    )
+    text = kernel(body, columns=0).replace("p_out)", "p_out, .param .align 64 .b8 p_map[128])")
+    out = np.zeros(64, np.uint32)
+    map_ = gpuemu.TensorMap(source, (32, 32), (128,), (4, 16), "u32")
+    result = gpuemu.Module.from_ptx(text)["k"].launch((1,), (128,), [source, out, map_])
+    assert result.findings == ()
+    np.testing.assert_array_equal(out, source[:4, :16].ravel())

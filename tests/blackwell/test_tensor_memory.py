@@ -275,3 +275,8 @@ def test_refused_before_launch(line: str) -> None:
 def test_other_targets_have_no_tensor_memory() -> None:
     with pytest.raises(gpuemu.InvalidInput, match="needs sm_100"):
         launch(kernel("", target="sm_90a"))
+
+
+def test_rtx_blackwell_has_none_either() -> None:
+    with pytest.raises(gpuemu.Unsupported, match="sm_120 has no tensor memory"):
+        launch(kernel("", target="sm_120a"))
