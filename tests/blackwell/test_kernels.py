@@ -42,6 +42,11 @@ def test_other_blackwells(name: str, target: str) -> None:
     CASES[name](target).check()
 
 
+@pytest.mark.parametrize("name", ["matmul_f16_3_stages", "host_descriptors"])
+def test_clusters(name: str) -> None:
+    CASES[name]("sm_100", num_ctas=2).check()
+
+
 @pytest.mark.parametrize("mode", ["eager", "seeded:1"])
 @pytest.mark.parametrize(
     "name", ["matmul_f16_4_stages", "persistent_descriptors", "device_descriptors_specialised", "attention"]
