@@ -13,6 +13,7 @@ from interp.memory import Allocation
 from interp.result import Finding
 from interp.runtime import layout as L
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
+from interp.runtime.tensor_reasons import MEMORY, OPERATION
 from ptx import ir
 
 _KINDS = {
@@ -29,6 +30,8 @@ _KINDS = {
     L.FAULT_BAD_CLUSTER_BARRIER: "bad-cluster-barrier",
     L.FAULT_ASSERT: "assertion",
     L.FAULT_BAD_COORDINATE: "bad-coordinate",
+    L.FAULT_TENSOR_MEMORY: "bad-tensor-memory",
+    L.FAULT_TENSOR_OPERATION: "bad-tensor-operation",
 }
 
 
@@ -82,7 +85,10 @@ class Scene:
         if kind != "trap":
             warp, lane = self.get("FAULT_WARP"), self.get("FAULT_LANE")
             evidence.update(warp=warp, lane=lane, thread=list(self.thread(warp, lane)))
-        if kind in ("unmodelled", "bad-mbarrier", "bad-tensor-map"):
+        if kind in ("bad-tensor-memory", "bad-tensor-operation"):
+            reasons = MEMORY if kind == "bad-tensor-memory" else OPERATION
+            message = f"'{inst.opcode}': {reasons[self.get('FAULT_BYTES')]}"
+        if kind in ("unmodelled", "bad-mbarrier", "bad-tensor-map", "bad-tensor-memory", "bad-tensor-operation"):
             evidence.update(address=hex(self.get("FAULT_ADDRESS")))
         if kind == "bad-coordinate":
             first = self.get("FAULT_ADDRESS")

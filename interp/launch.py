@@ -40,6 +40,7 @@ from interp.runtime.bulk_list import BULK_BYTES
 from interp.runtime.job import Job, run_job
 from interp.runtime.measured import WORDS
 from interp.runtime.native import address, prefetch
+from interp.runtime.tensor_memory import TENSOR_MEMORY_BYTES
 from interp.runtime.wgmma import WGMMA_BYTES
 from interp.tensor_map import memory_of
 from interp.variables import Places, place_globals, place_kernel
@@ -343,6 +344,8 @@ class Entry:
             perform=address("bulk_perform") if recipe.uses_bulk else 0,
             combine=address("bulk_combine") if recipe.uses_reduction else 0,
             multiply=address("wgmma_multiply") if recipe.uses_wgmma else 0,
+            tensor_memory_bytes=TENSOR_MEMORY_BYTES if recipe.uses_tensor_memory else 0,
+            tensor_step=address("tcgen05_step") if recipe.uses_tensor_memory else 0,
             asynchrony=asynchrony_of(asynchrony)[0],
             seed=asynchrony_of(asynchrony)[1],
             cluster=cluster or (1, 1, 1),
@@ -400,11 +403,14 @@ class Entry:
 
     @cached_property
     def _exactness(self) -> tuple[str, ...]:
+        notes = []
         if self.module.fmad is None and any(True for _ in contraction.pairs(self.code)):
-            return ("contraction not modelled",)
+            notes.append("contraction not modelled")
         if self.kernel.name in self.module.fused and self.module.fused[self.kernel.name].unknown:
-            return ("contraction modelled in part",)
-        return ()
+            notes.append("contraction modelled in part")
+        if any(inst.op == "tcgen05" and ".mma" in inst.mods for inst in self.sites):
+            notes.append("tcgen05 modelled from publication")
+        return tuple(notes)
 
 
 def _require_minimums(module: Module, kernel: ir.Kernel) -> None:

@@ -22,7 +22,7 @@ class Finding:
 
     `kind`: out-of-bounds, misaligned, read-only, barrier-deadlock, warp-deadlock, no-progress, trap, bad-member-mask,
     queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, exited-cta, bad-cluster-barrier, assertion,
-    bad-coordinate, unmodelled. `file`, `line`: the user's source line.
+    bad-coordinate, bad-tensor-memory, bad-tensor-operation, unmodelled. `file`, `line`: the user's source line.
     `array`, `index`: the argument nearest to the address and the element index relative to it (may lie outside its
     shape). `evidence`: addresses, thread, CTA and the like, JSON-able.
     """
@@ -127,8 +127,9 @@ class Result:
 
     `exactness`: what stands between these bytes and a GPU's, empty when nothing is known to: "partial" (not all CTAs
     ran), "contraction not modelled" (the assembler may fuse a bare mul and add), "contraction modelled in part" (of
-    some additions its choice could not be read). `ttir`, `metadata`: of a Triton kernel. `resident`: most CTAs that
-    were resident at once. `printed`: what the kernel wrote with `printf`. `metrics`: of a launch with `metrics=True`.
+    some additions its choice could not be read), "tcgen05 modelled from publication" (no Blackwell GPU was at hand to
+    compare with). `ttir`, `metadata`: of a Triton kernel. `resident`: most CTAs that were resident at once. `printed`:
+    what the kernel wrote with `printf`. `metrics`: of a launch with `metrics=True`.
     """
 
     counters: Counters | None

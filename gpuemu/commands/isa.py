@@ -46,7 +46,7 @@ def support_table(ops: list[Op]) -> str:
     return "\n".join(rows)
 
 
-_FAMILIES = ("cp", "wgmma", "mbarrier", "tensormap", "fence", "barrier", "st")
+_FAMILIES = ("cp", "wgmma", "mbarrier", "tensormap", "fence", "barrier", "st", "tcgen05")
 
 
 def _head(o: Op) -> str:

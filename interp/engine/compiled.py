@@ -37,6 +37,7 @@ class Recipe(msgspec.Struct, frozen=True):
     uses_bulk: bool
     uses_reduction: bool
     uses_wgmma: bool
+    uses_tensor_memory: bool
     waits: tuple[tuple[int, int], ...]  # (region in which parked lanes resume, site of what they wait at)
 
 
@@ -78,10 +79,11 @@ def compile_kernel(
 def asynchronous(symbols: Iterable[str]) -> dict[str, bool]:
     """Which parts of the machine the kernel needs besides warps and memory, by the runtime functions that it calls."""
     names = [s for s in symbols if s.startswith("async_")]
-    bulk = any(s.startswith(("async_bulk", "async_tensor", "async_copy_arrive")) for s in names)
+    bulk = any(s.startswith(("async_bulk", "async_tensor", "async_copy_arrive", "async_tcgen05")) for s in names)
     return {
         "uses_async": bool(names), "uses_bulk": bulk, "uses_reduction": any(s.endswith("_reduce") for s in names),
         "uses_wgmma": any(s.startswith("async_wgmma") for s in names),
+        "uses_tensor_memory": any(s.startswith("async_tcgen05") for s in names),
     }  # fmt: skip
 
 

@@ -34,6 +34,8 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     memory,
     move,
     system,
+    tcgen05,
+    tcgen05_mma,
     transcend,
     video,
     warp,

@@ -20,6 +20,8 @@ _REF = "data-movement-and-conversion-instructions-"
 _DIMS = tuple(f".{n}d" for n in range(1, 6))
 _LOCAL = (".shared::cta", ".shared::cluster")
 _BASE: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "since": ((8, 0), 90), "writes": ()}
+_GROUPS = (".cta_group::1", ".cta_group::2")
+"""Whether the barrier is that of the CTA, or may be that of the other one of its pair: its address says so anyway."""
 _HINT: dict[str, Any] = {"hint": (".L2::cache_hint",)}
 
 
@@ -113,8 +115,9 @@ def bulk_prefetch(k: Kit, hint: str | None) -> Any:
     return lambda *_: None
 
 
-@isa.op("cp.async.bulk.tensor.dim.dst.global{.tile}.mbarrier::complete_tx::bytes{.hint} [to], [map], [bar]{, policy}",
-        dim=_DIMS, dst=_LOCAL, types={"policy": "b64"}, ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
+@isa.op("cp.async.bulk.tensor.dim.dst.global{.tile}.mbarrier::complete_tx::bytes{.group}{.hint} [to], [map], [bar]"
+        "{, policy}", dim=_DIMS, dst=_LOCAL, group=_GROUPS, types={"policy": "b64"},
+        ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
 def tensor_load(k: Kit, dim: str, dst: str, **_: Any) -> Any:
     """queue a copy of a box to shared memory; the barrier gets its bytes"""
     load = k.warp("async_tensor_load", (), int(dim[0]), _space(dst), 0)
@@ -136,6 +139,40 @@ def tensor_load_many(k: Kit, dim: str, **_: Any) -> Any:
     def run(to: Any, map: Any, bar: Any, ctas: Any, *policy: Any) -> None:
         address, coords = map
         load(to, address, bar, *coords, widen(ctas))
+
+    return run
+
+
+def _one_mode(mode: str | None, late: str | None, **_: Any) -> str | None:
+    return None if (mode is None) != (late is None) else "the mode stands once"
+
+
+_FOUR: dict[str, Any] = {**_BASE, "since": ((8, 6), 100), "types": {"policy": "b64"}, "constraint": _one_mode}
+
+
+@isa.op("cp.async.bulk.tensor.2d{.mode}.dst.global{.late}.mbarrier::complete_tx::bytes{.group}{.hint} [to], [map], "
+        "[bar]{, policy}", group=_GROUPS, mode=(".tile::gather4",), late=(".tile::gather4",), dst=_LOCAL,
+        ref=_REF + "cp-async-bulk-tensor", **_HINT, **_FOUR)
+def tensor_gather(k: Kit, dst: str, **_: Any) -> Any:
+    """queue a copy of parts of four rows to shared memory; coordinates are a column and four rows"""
+    load = k.warp("async_tensor_gather", (), _space(dst))
+
+    def run(to: Any, map: Any, bar: Any, *policy: Any) -> None:
+        address, coords = map
+        load(to, address, bar, *coords)
+
+    return run
+
+
+@isa.op("cp.async.bulk.tensor.2d{.mode}.global.shared::cta{.late}.bulk_group{.hint} [map], [from]{, policy}",
+        mode=(".tile::scatter4",), late=(".tile::scatter4",), ref=_REF + "cp-async-bulk-tensor", **_HINT, **_FOUR)
+def tensor_scatter(k: Kit, **_: Any) -> Any:
+    """queue a copy of four rows of shared memory to parts of four rows"""
+    store = k.warp("async_tensor_scatter", ())
+
+    def run(map: Any, source: Any, *policy: Any) -> None:
+        address, coords = map
+        store(address, source, *coords)
 
     return run
 

@@ -83,6 +83,15 @@ def redux(k: Kit, op: str, type: str) -> Any:
     return lambda a, members: reduce(a, members)[0]
 
 
+@isa.op("redux.sync.op{.abs}{.NaN}.f32 d, a, members", op=(".min", ".max"),
+        types={"d": "f32", "a": "f32", "members": "u32"}, effect=Effect.WARP, cost=Cost.INT, since=((8, 6), 100),
+        ref="parallel-synchronization-and-communication-instructions-redux-sync")
+def redux_float(k: Kit, op: str, abs: bool, NaN: bool) -> Any:
+    """d = the smallest or largest a (or magnitude of a) over the member mask; -0 < +0; NaN as for min and max"""
+    reduce = k.warp("warp_redux_f32", (32,), int(op == "max"), int(abs), int(NaN))
+    return lambda a, members: reduce(a, members)[0]
+
+
 @isa.op("elect.sync d|p, members", types={"d": "b32", "p": "pred", "members": "u32"}, writes=("d", "p"),
         effect=Effect.WARP, varies=Varies.ALWAYS, cost=Cost.INT, since=((8, 0), 90),
         ref="parallel-synchronization-and-communication-instructions-elect-sync")

@@ -19,6 +19,7 @@ from interp.runtime.access import get, locate, locate_bytes, note_write, put
 from interp.runtime.async_copy import complete_before
 from interp.runtime.bulk_list import (
     ARRIVAL,
+    COMMIT,
     COMMITTED,
     COUNT,
     DONE,
@@ -40,13 +41,14 @@ from interp.runtime.bulk_list import (
     FIRST,
     HEADER_BYTES,
     SEND,
+    TENSOR,
     WORDS,
     WORDS_REDUCE,
     forget_done,
     new_entry,
     perform,
 )
-from interp.runtime.indirect import STEP_SIGNATURE
+from interp.runtime.indirect import STEP_SIGNATURE, call_by_address
 from interp.runtime.layout import CTX, RANK_SHIFT, SPACE_GENERIC, SPACE_SHARED, WARP
 from interp.runtime.mbarrier_word import ABSENT, add_pending, arrive, load_barrier, transact
 from interp.runtime.native import symbol
@@ -55,7 +57,7 @@ from interp.runtime.tensor_copy import LOAD, REDUCE, STORE, check_map, copy_tile
 from interp.runtime.tile_reduce import combine
 from interp.runtime.waiting import note_event, right_away
 
-_BULK, _WATCH_HI = 8 * CTX["BULK"], 8 * CTX["WATCH_HI"]
+_BULK, _WATCH_HI, _TENSOR_STEP = 8 * CTX["BULK"], 8 * CTX["WATCH_HI"], 8 * CTX["TENSOR_STEP"]
 _WARP_ID, _QUEUE = 8 * WARP["ID"], 8 * WARP["ASYNC"]
 
 
@@ -77,8 +79,17 @@ def bulk_perform(ctx: int, entry: int) -> int:
 @native
 def _perform(ctx: int, entry: int) -> None:
     kind, warp, lane, site = get(entry + E_KIND), get(entry + E_WARP), get(entry + E_LANE), get(entry + E_SITE)
-    put(entry + E_KIND, i64(DONE))
     barrier = get(entry + E_BARRIER)
+    if kind in (TENSOR, COMMIT):
+        call_by_address(get(ctx + _TENSOR_STEP), ctx, entry)
+    put(entry + E_KIND, i64(DONE))
+    if kind == TENSOR:
+        return
+    if kind == COMMIT:
+        if load_barrier(barrier) != ABSENT:
+            arrive(barrier, u64(1), 0)
+            note_event(ctx)
+        return
     if kind == ARRIVAL:
         complete_before(get(warp + _QUEUE), i64(1) << lane, get(entry + E_BYTES))
         if load_barrier(barrier) != ABSENT:
@@ -238,7 +249,7 @@ def async_bulk_reduce(
 
 
 @native
-def _tensor_entry(
+def tensor_entry(
     ctx: int, warp: int, site: int, lane: int, kind: int, map_address: int, space: int, shared: int, rank: int,
     coords: int,
 ) -> int:  # fmt: skip
@@ -284,7 +295,7 @@ def async_tensor_load(
             if barrier == 0:
                 return
             to = destination(get(operands + 8 * i), ranks, other)
-            entry = _tensor_entry(
+            entry = tensor_entry(
                 ctx, warp, site, i, LOAD, get(operands + 256 + 8 * i), space, to, rank, operands + 768
             )
             if entry == 0:
@@ -303,7 +314,7 @@ def _tensor_store(
             continue
         kind = STORE if op < 0 else REDUCE
         shared = get(operands + 256 + 8 * i)
-        entry = _tensor_entry(
+        entry = tensor_entry(
             ctx, warp, site, i, kind, get(operands + 8 * i), i64(SPACE_SHARED), shared, rank, operands + 512
         )
         if entry == 0:

@@ -21,8 +21,8 @@ _BULK, _PERFORM, _WARP_ID = 8 * CTX["BULK"], 8 * CTX["PERFORM"], 8 * WARP["ID"]
 _RANK, _RANKS = 8 * CTX["CLUSTER_CTARANK"], 8 * CTX["CLUSTER_NCTARANK"]
 COUNT, FIRST, COMMITTED = 0, 8, 512
 
-DONE, ARRIVAL, WORDS, SEND, WORDS_REDUCE = 0, 4, 5, 6, 7
-"""Kinds of entries, besides those of `tensor_copy`."""
+DONE, ARRIVAL, WORDS, SEND, WORDS_REDUCE, TENSOR, COMMIT = 0, 4, 5, 6, 7, 8, 9
+"""Kinds of entries, besides those of `tensor_copy`; the last two are of `tcgen05`."""
 (
     E_KIND, E_WARP, E_LANE, E_GROUP, E_BARRIER, E_HOST, E_SHARED, E_BYTES, E_GLOBAL, E_SITE, E_CODE, E_RANK, E_COORDS,
     _, _, _, _, E_MAP,

@@ -21,7 +21,12 @@ from interp.runtime import (
     printing,
     scheduler,
     special,
+    tcgen05,
+    tcgen05_step,
+    tensor_access,
+    tensor_gather,
     tensor_map,
+    tensor_memory,
     waiting,
     warp,
     wgmma,
@@ -32,5 +37,6 @@ from interp.runtime.lane import LANE_FUNCTIONS
 __all__ = [
     "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
     "conversion", "conversion_tiny", "matrix", "matrix_general", "mbarrier", "measured", "named_barrier", "printing",
-    "scheduler", "special", "tensor_map", "waiting", "warp", "wgmma", "wmma",
+    "scheduler", "special", "tcgen05", "tcgen05_step", "tensor_access", "tensor_gather", "tensor_map", "tensor_memory",
+    "waiting", "warp", "wgmma", "wmma",
 ]  # fmt: skip

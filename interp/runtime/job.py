@@ -64,6 +64,8 @@ class Job:
     perform: int
     combine: int
     multiply: int
+    tensor_memory_bytes: int = 0
+    tensor_step: int = 0
     cluster: tuple[int, int, int] = (1, 1, 1)
     explicit_cluster: bool = False
     cluster_barrier: bool = False
@@ -85,14 +87,16 @@ class Job:
         return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
     @cached_property
-    def parts(self) -> tuple[int, int, int, int, int, int]:
-        """Byte offsets in a slot of the warp frames, shared memory, copy queues, local memory, bulk copies; its end."""
+    def parts(self) -> tuple[int, int, int, int, int, int, int]:
+        """Byte offsets in a slot of the warp frames, shared memory, copy queues, local memory, bulk copies, tensor
+        memory; its end."""
         frames = _up(8 * CTX_WORDS)
         shared = frames + self.warps * _up(self.recipe.frame_bytes)
         queues = shared + _up(self.shared, 1024)
         local = queues + self.warps * _up(self.queue_bytes)
         bulk = local + _up(self.warps * 32 * self.local)
-        return frames, shared, queues, local, bulk, bulk + _up(self.bulk_bytes)
+        tensor_memory = bulk + _up(self.bulk_bytes)
+        return frames, shared, queues, local, bulk, tensor_memory, tensor_memory + _up(self.tensor_memory_bytes)
 
     @cached_property
     def slot_bytes(self) -> int:
@@ -118,7 +122,7 @@ def _scheduler(name: str) -> Any:
 
 def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
     """Run a job in `slots` slots of `arena`; its memory must stay in place until this returns."""
-    frames, shared, queues, local, bulk, _ = job.parts
+    frames, shared, queues, local, bulk, tensor_memory, _ = job.parts
     base = _address(arena)
     size = job.slot_bytes
     # a slot is busy when its state word is CTA_RUNNING: clear what another launch left there (its low byte tells)
@@ -145,6 +149,7 @@ def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
         "LOCAL_AT": local,
         "ASYNC_AT": queues,
         "BULK_AT": bulk if job.bulk_bytes else 0,
+        "TENSOR_MEMORY_AT": tensor_memory if job.tensor_memory_bytes else 0,
         "CLUSTER": ranks,
         "ZEROED": _address(zeroed),
         "NZEROED": len(job.recipe.zeroed),
@@ -193,6 +198,7 @@ def _template(job: Job, ranks: int) -> Words:
         "PERFORM": job.perform,
         "COMBINE": job.combine,
         "MULTIPLY": job.multiply,
+        "TENSOR_STEP": job.tensor_step,
         "PROGRAM": job.program,
         "HOOK": job.hook,
         "PRINT": 0 if job.printing is None else _address(job.printing),

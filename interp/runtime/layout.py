@@ -59,6 +59,8 @@ _CTX_FIELDS = (
     ("PERFORM", 1),
     ("COMBINE", 1),
     ("MULTIPLY", 1),
+    ("TENSOR_MEMORY", 1),  # host address of the CTA's tensor memory (interp.runtime.tensor_memory), 0 = not used
+    ("TENSOR_STEP", 1),  # address of what lets a tcgen05 operation take effect, 0 = not used
     ("ASYNCHRONY", 1),  # see ASYNC_*
     ("RANDOM", 1),  # state of the choices that seeded completion makes
     ("EVENTS", 1),  # things happened that another warp may have waited for
@@ -141,6 +143,10 @@ FAULT_EXITED_CTA = 10
 FAULT_BAD_CLUSTER_BARRIER = 11
 FAULT_ASSERT = 12
 FAULT_BAD_COORDINATE = 13
+FAULT_TENSOR_MEMORY = 16
+FAULT_TENSOR_OPERATION = 17
+"""Wrong use of tensor memory, and a tcgen05 operation whose descriptors hardware does not take; the fault's byte count
+is the reason (`interp.runtime.tensor_reasons`)."""
 FAULT_STOPPED = 32
 FAULT_SPLIT = 33
 """A hook stopped the launch; lanes parted where the uniformity analysis says that they never do: a defect of ours."""

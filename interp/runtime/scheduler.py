@@ -26,12 +26,13 @@ from interp.runtime.indirect import call_by_address
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
 from interp.runtime.native import symbol
 from interp.runtime.raw import i64, load_u32, native, store_u32, store_u64, u32, u64
+from interp.runtime.tensor_memory import check_leak, reset_tensor_memory
 from interp.runtime.waiting import POLLED
 
 JOB_FIELDS = (
     "RUN_WARP", "SLOTS", "SLOT_BYTES", "NSLOTS", "CTAS", "NCTAS", "FUEL", "FUEL_SLICE", "TEMPLATE", "CTX_BYTES",
     "WARPS_AT", "SHARED_AT", "LOCAL_AT", "ASYNC_AT", "ZEROED", "NZEROED", "SLOT", "DONE", "RESIDENT",
-    "WRITTEN_SITE", "WRITTEN_CTA", "BULK_AT", "FUEL_FULL", "CLUSTER",
+    "WRITTEN_SITE", "WRITTEN_CTA", "BULK_AT", "FUEL_FULL", "CLUSTER", "TENSOR_MEMORY_AT",
 )  # fmt: skip
 JOB = {name: i for i, name in enumerate(JOB_FIELDS)}
 """A launch as the scheduler gets it, 64-bit words. CTAS: three words (x, y, z) a CTA. *_AT: byte offsets in a slot.
@@ -69,6 +70,7 @@ _J_SLOT_BYTES, _J_TEMPLATE, _J_WARPS_AT, _J_WRITTEN_CTA, _J_WRITTEN_SITE = (
     8 * JOB[n] for n in ("SLOT_BYTES", "TEMPLATE", "WARPS_AT", "WRITTEN_CTA", "WRITTEN_SITE")
 )
 _J_ZEROED, _J_BULK_AT, _J_FUEL_FULL = 8 * JOB["ZEROED"], 8 * JOB["BULK_AT"], 8 * JOB["FUEL_FULL"]
+_J_TENSOR_MEMORY_AT, _C_TENSOR_MEMORY = 8 * JOB["TENSOR_MEMORY_AT"], 8 * CTX["TENSOR_MEMORY"]
 _C_BULK, _EVENTS, _IDLE, _WAITING, _PERFORM = (
     8 * CTX[n] for n in ("BULK", "EVENTS", "IDLE_ROUNDS", "WAITING", "PERFORM")
 )
@@ -101,6 +103,9 @@ def start_cta(job: int, ctx: int, slot: int, index: int) -> None:
     put(ctx + _C_ASYNC, base + get(job + _J_ASYNC_AT))
     put(ctx + _C_BULK, base + get(job + _J_BULK_AT) if get(job + _J_BULK_AT) else i64(0))
     reset_bulk(ctx)
+    tensor_memory_at = get(job + _J_TENSOR_MEMORY_AT)
+    put(ctx + _C_TENSOR_MEMORY, base + tensor_memory_at if tensor_memory_at else i64(0))
+    reset_tensor_memory(ctx)
     put(ctx + _C_LINEAR, index)
     for axis in range(3):
         number = get(get(job + _J_CTAS) + 24 * index + 8 * axis)
@@ -216,6 +221,8 @@ def end_cta(ctx: int) -> int:
     """What no warp has waited for happens when all have ended: the state in which the CTA ends."""
     if get(ctx + _PERFORM):
         call_by_address(get(ctx + _PERFORM), ctx, i64(0))
+    if get(ctx + _C_TENSOR_MEMORY):
+        check_leak(ctx)
     return i64(L.CTA_FAULT if get(ctx + _FAULT) else L.CTA_DONE)
 
 

@@ -179,6 +179,33 @@ def warp_redux(
         store_u32(results + 4 * i, total)
 
 
+@symbol("warp_redux_f32")
+def warp_redux_f32(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, largest: int, magnitudes: int, nan: int,
+    p3: int,
+) -> None:  # fmt: skip
+    """Operands: f32 value, member mask. Result: the least or largest over the executing lanes, in every lane; NaNs are
+    left out (nan = 0) or win, and nothing but NaNs gives NaN."""
+    check_members(ctx, warp, site, mask, operands + 128)
+    total, best, started, beyond = u32(0x7FFFFFFF), u32(0), False, False
+    for i in range(32):
+        if mask >> i & 1:
+            v = load_u32(operands + 4 * i)
+            if magnitudes:
+                v = v & u32(0x7FFFFFFF)
+            if v & u32(0x7FFFFFFF) > u32(0x7F800000):
+                beyond = True
+                continue
+            # sign and magnitude to an order of unsigned words
+            key = v ^ u32(0xFFFFFFFF) if v >> u32(31) else v | u32(0x80000000)
+            if not started or (key > best if largest else key < best):
+                total, best, started = v, key, True
+    if beyond and nan:
+        total = u32(0x7FFFFFFF)
+    for i in range(32):
+        store_u32(results + 4 * i, total)
+
+
 @symbol("read_clock")
 def read_clock(
     ctx: int, warp: int, site: int, mask: int, results: int, operands: int, p0: int, p1: int, p2: int, p3: int
