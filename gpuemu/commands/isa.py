@@ -12,12 +12,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--markdown", is_flag=True, help="The support table of the README.")
-def isa(name: str | None, markdown: bool) -> int:
+@click.option("--markdown", is_flag=True, help="The short support table, of the README.")
+@click.option("--support", is_flag=True, help="The long one: every record, and what is known of its bits.")
+def isa(name: str | None, markdown: bool, support: bool) -> int:
     """List the PTX instructions that are modelled, or the forms of one."""
     from interp.ops import ISA
     from ptx.errors import Unsupported
 
+    if support:
+        from gpuemu.conform.evidence import evidence, table
+
+        click.echo(table(list(evidence())), nl=False)
+        return 0
     if name is None:
         click.echo(support_table(ISA.ops) if markdown else "\n".join(f"{o.syntax}" for o in ISA.ops))
         return 0

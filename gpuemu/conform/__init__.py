@@ -11,5 +11,5 @@ answers.py    what a GPU returned, with its name, driver and date; `answers/` ha
 launches.py   whole kernels: the launches of op files, recorded, for a bundle and for the comparison
 compare.py    the emulator against answers
 explained.py  differences that are known, and why
-evidence.py   what is known of each instruction record: the support table
+evidence.py   what is known of each instruction record: the support table, docs/support.md
 """
