@@ -115,14 +115,20 @@ class Running:
         return Running(np.abs(self.value), self.error)
 
     def sum(
-        self, axis: int, *, keepdims: bool = False, depth: int | Callable[[int], int] = tree_depth
+        self,
+        axis: int,
+        *,
+        keepdims: bool = False,
+        depth: int | Callable[[int], int] = tree_depth,
+        atomic: bool = False,
     ) -> Running:
-        """A sum over one axis in any order in which a term passes through at most `depth` additions."""
+        """A sum over one axis in any order in which a term passes through at most `depth` additions. `atomic`: perhaps
+        by float32 atomics in global memory, which flush subnormal operands and results (PTX ISA, red, atom)."""
         n = self.value.shape[axis]
         steps = depth(n) if callable(depth) else depth
         error = np.broadcast_to(self.error, self.value.shape)
         size = (np.abs(self.value) + error).sum(axis=axis, keepdims=keepdims)
-        own = size * (steps * U32 * (1 + 2 * steps * U32)) + n * LEAST32
+        own = size * (steps * U32 * (1 + 2 * steps * U32)) + n * (2 * TINY32 if atomic else LEAST32)
         value = self.value.sum(axis=axis, keepdims=keepdims)
         total = error.sum(axis=axis, keepdims=keepdims) + own
         return Running(value, np.where(size * (1 + 2.0**-20) < LARGEST32, total, np.inf))

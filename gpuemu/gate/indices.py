@@ -93,7 +93,7 @@ def _any(count: int, row: int, low: int, width: int, distribution: str, bits: Bi
         place = np.arange(count) % row
         pattern = np.repeat((np.arange(rows) + int(bits.below(4, 1)[0])) % 4, row)[:count]
         ends = np.where(place % 2 == 0, low, _signed(low + width - 1))
-        run = low + np.minimum(place, width - 1)
+        run = low + np.minimum(place, min(width - 1, 1 << 62))
         return np.select([pattern == 0, pattern == 1, pattern == 2], [first, ends, run], uniform)
     return uniform
 

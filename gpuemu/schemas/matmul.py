@@ -16,6 +16,7 @@ import numpy as np
 
 from gpuemu.bounds import Exact, Model, Running, dot, formula, fused_dot, lift
 from gpuemu.bounds import exact as exactly
+from gpuemu.bounds.model import TINY32
 from gpuemu.bounds.products import product_words
 from gpuemu.gate.declare import Input, Output
 from gpuemu.gate.dtypes import F64
@@ -93,7 +94,16 @@ def split_k_matmul(*, chunk: int, tile: int = TILE, precision: Mapping[str, str]
 def atomic_split_k_matmul(*, chunk: int, tile: int = TILE, precision: Mapping[str, str] | None = None) -> Schema:
     """`split_k_matmul` whose parts are added with atomics into `c`, float32, which the caller has set to 0."""
     schema = split_k_matmul(chunk=chunk, tile=tile, precision=precision)
-    return schema | {"outputs": {"c": Output("M N", dtype="float32", fill=0.0)}}
+    plain: Model = schema["bound"]
+
+    def evaluate(exact: Exact) -> F64:
+        parts = -(-exact.dims["K"] // chunk)
+        return np.asarray(plain(exact)) + 2 * parts * TINY32  # an atomic addition flushes subnormals
+
+    return schema | {
+        "outputs": {"c": Output("M N", dtype="float32", fill=0.0)},
+        "bound": Model(evaluate, plain.says, plain.precision, "dot", product_words),
+    }
 
 
 def grouped_matmul(*, tile: int = TILE, precision: Mapping[str, str] | None = None) -> Schema:

@@ -71,7 +71,7 @@ def layer_norm_backward(*, eps: float = 1e-5, block: int = BLOCK, views: Views =
         along = (g * xhat).mean(1, keepdims=True)
         centre = g.mean(1, keepdims=True)
         dx = ((g - (xhat * along + centre)) * r).looser(g * r, xhat * along * r, centre * r)
-        return dx, (dy * xhat).sum(0, depth=M), dy.sum(0, depth=M)
+        return dx, (dy * xhat).sum(0, depth=M, atomic=True), dy.sum(0, depth=M, atomic=True)
 
     return {
         "dims": {"M": ROWS, "N": columns(block)},
@@ -125,7 +125,7 @@ def rms_norm_backward(*, eps: float = 1e-6, block: int = BLOCK, views: Views = (
         xhat, g = x * r, dy * weight
         along = (g * xhat).mean(1, keepdims=True)
         dx = ((g - xhat * along) * r).looser(g * r, xhat * along * r)
-        return dx, (dy * xhat).sum(0, depth=M)
+        return dx, (dy * xhat).sum(0, depth=M, atomic=True)
 
     return {
         "dims": {"M": ROWS, "N": columns(block)},

@@ -58,7 +58,7 @@ def column_sum(*, block: int = BLOCK, views: Views = ("padded",)) -> Schema:
         "inputs": {"x": Input("M N", largest=LARGEST, views=tuple(views))},
         "outputs": {"y": Output("N", dtype="float32")},
         "reference": lambda x: x.sum(axis=0),
-        "bound": formula(lambda x, M: x.sum(0, depth=M), "sum in binary32"),
+        "bound": formula(lambda x, M: x.sum(0, depth=M, atomic=True), "sum in binary32"),
         "linear": "M",
     }
 

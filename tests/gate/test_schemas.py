@@ -6,7 +6,8 @@ import inspect
 import numpy as np
 import pytest
 
-import gpuemu
+from schema_list import declared
+
 from gpuemu import schemas
 from gpuemu.bounds import Exact, Model
 from gpuemu.bounds.formula import evaluated
@@ -16,11 +17,6 @@ from gpuemu.gate.execute import oracle
 from gpuemu.gate.inputs import make_arguments
 from gpuemu.gate.judge import compare
 
-ARGUMENTS = {
-    "unary": (np.negative, gpuemu.bounds.exact()),
-    "binary": (np.add, gpuemu.bounds.exact()),
-}
-KEYWORDS = {"split_k_matmul": {"chunk": 64}, "atomic_split_k_matmul": {"chunk": 64}, "cast": {"dtype": "float16"}}
 VARIANTS = {
     "layer_norm": {"stats": True},
     "attention": {"causal": True, "lse": True, "grouped": True},
@@ -41,14 +37,6 @@ VARIANTS = {
     "moe_routing": {"renormalise": False},
 }
 CHOICES = [(n, {}) for n in schemas.__all__ if n != "Schema"] + list(VARIANTS.items())
-
-
-def declared(name: str, given: dict) -> gpuemu.Op:
-    fields = getattr(schemas, name)(*ARGUMENTS.get(name, ()), **KEYWORDS.get(name, {}), **given)
-
-    def launcher(run, **arguments): ...
-
-    return gpuemu.op(fields, name=name)(launcher)
 
 
 @pytest.mark.parametrize("name, given", CHOICES, ids=lambda v: v if isinstance(v, str) else "".join(v) or "-")
