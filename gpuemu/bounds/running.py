@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +58,8 @@ class Running:
     def __neg__(self) -> Running:
         return Running(-self.value, self.error)
 
-    def __getitem__(self, index: object) -> Running:
-        return Running(self.value[index], np.broadcast_to(self.error, self.value.shape)[index])  # type: ignore[index]
+    def __getitem__(self, index: Any) -> Running:
+        return Running(self.value[index], np.broadcast_to(self.error, self.value.shape)[index])
 
     @property
     def turned(self) -> Running:
@@ -142,7 +143,7 @@ class Running:
         error = np.broadcast_to(self.error, self.value.shape).max(axis=axis, keepdims=keepdims, initial=0.0)
         return Running(self.value.max(axis=axis, keepdims=keepdims, initial=-np.inf), error)
 
-    def where(self, chosen: np.ndarray, other: float = 0.0) -> Running:  # type: ignore[type-arg]
+    def where(self, chosen: np.ndarray[Any, np.dtype[np.bool_]], other: float = 0.0) -> Running:
         """The value where `chosen` is True, the exact `other` elsewhere."""
         return Running(np.where(chosen, self.value, other), np.where(chosen, self.error, 0.0))
 

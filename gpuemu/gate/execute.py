@@ -220,7 +220,9 @@ def byte_problems(arguments: Mapping[str, Argument]) -> list[Problem]:
 def value_problems(comparisons: tuple[Comparison, ...]) -> list[Problem]:
     """One problem for each output that is wrong."""
     return [
-        Problem(kind=c.kind, message=c.words(), array=c.output, index=c.index, error=c.error, allowed=c.allowed, ulps=c.ulps)
+        Problem(
+            kind=c.kind, message=c.words(), array=c.output, index=c.index, error=c.error, allowed=c.allowed, ulps=c.ulps
+        )
         for c in comparisons
         if c.kind in VALUE_KINDS
     ]

@@ -70,8 +70,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             return f"{place} is {self.got}, expected {self.expected}; {share}"
         ulps = "" if self.ulps is None else f" = {self.ulps:.3g} ulp of {self.dtype}"
         return (
-            f"{place} is {self.got}, expected {self.expected}: error {self.error:.3g}{ulps}, allowed {self.allowed:.3g} "
-            f"({self.ratio_words()} the bound); {share}"
+            f"{place} is {self.got}, expected {self.expected}: error {self.error:.3g}{ulps}, "
+            f"allowed {self.allowed:.3g} ({self.ratio_words()} the bound); {share}"
         )
 
     def ratio_words(self) -> str:

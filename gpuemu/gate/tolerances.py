@@ -142,7 +142,7 @@ def read_tolerances(path: Path) -> Tolerances:
         raise InvalidInput(f"{path} has format {found.format}, this version reads {FORMAT}")
     for name, family in found.family.items():
         if not 0 < family.factor <= 1:
-            raise InvalidInput(f"{path}: factor {family.factor} of '{name}' is not in (0, 1]: bounds are never loosened")
+            raise InvalidInput(f"{path}: factor {family.factor} of '{name}' is not in (0, 1]: no bound is loosened")
     return found
 
 
@@ -202,4 +202,3 @@ def table(tolerances: Tolerances) -> str:
         f"{total} flagged{': ' + ', '.join(f'{k} {v}' for k, v in held.flagged.items()) if total else ''}",
     ]
     return "\n".join(lines) + "\n"
-

@@ -201,7 +201,8 @@ def minimum(**given: Any) -> Schema:
 
 
 def axpy(alpha: float = 2.0, *, block: int = BLOCK) -> Schema:
-    """y <- alpha * x + y, in place: the launcher takes `x` and `y` (writable). A product, then a sum, or one fma; exact mode where alpha is whole."""
+    """y <- alpha * x + y, in place: the launcher takes `x` and `y` (writable). A product, then a sum, or one fma; exact
+    mode where alpha is whole."""
     return {
         "dims": {"N": _sizes(block)},
         "inputs": {"x": Input("N", largest=2.0**14), "y": Input("N", largest=2.0**14)},

@@ -1,8 +1,8 @@
 """Gather and scatter: embedding tables, gather along an axis, permutation of rows, scatter-add with duplicates.
 
 Gathers copy: no error, exact mode. A scatter-add adds in any order (atomics): the number of rows that meet in one place
-is the depth of its sum, and each addition may flush a subnormal; with integers every order gives the same, and the bound
-is 0.
+is the depth of its sum, and each addition may flush a subnormal; with integers every order gives the same, and the
+bound is 0.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def permute_rows(*, inverse: bool = False) -> Schema:
     """`x` [N, D], `order` [N] int32, a permutation -> `y` [N, D] = x[order]; `inverse`: y[order] = x."""
 
     def reference(x: F64, order: Any) -> F64:
-        if not inverse:
-            return x[order]
-        out = np.empty_like(x)
-        out[order] = x
+        out: F64 = x[order]
+        if inverse:
+            out = np.empty_like(x)
+            out[order] = x
         return out
 
     return {

@@ -1,8 +1,8 @@
 """Matrix products: plain, batched, grouped, split along K, with scales in 8 bits, and with a fused epilogue.
 
 Error models: `bounds/products.py` (tensor cores by architecture, tf32, fma), plus one rounding for each scale, bias and
-partial sum. float32 products are tf32 by default, as `tl.dot` makes them; state `precision={"float32": "ieee"}` where the
-kernel asks for more. The verdict says which.
+partial sum. float32 products are tf32 by default, as `tl.dot` makes them; state `precision={"float32": "ieee"}` where
+the kernel asks for more. The verdict says which.
 
 All but the quantised ones have the exact mode: integers whose products add up exactly in any order. K = 0 is a case.
 """
@@ -144,7 +144,11 @@ def grouped_matmul(*, tile: int = TILE, precision: Mapping[str, str] | None = No
 
 
 def fused_matmul(
-    activation: str = "relu", *, tile: int = TILE, precision: Mapping[str, str] | None = None, views: Views = ("padded",)
+    activation: str = "relu",
+    *,
+    tile: int = TILE,
+    precision: Mapping[str, str] | None = None,
+    views: Views = ("padded",),
 ) -> Schema:
     """activation(`a` @ `b` + `bias`) -> `c`; `bias` [N] is optional (cases with and without). `activation`: a key of
     ACTIVATIONS."""
@@ -238,7 +242,7 @@ def _block_scaled(tile: int, group: int, views: Views) -> Schema:
 def int8_matmul(*, scaled: bool = False, tile: int = TILE, views: Views = ("padded",)) -> Schema:
     """`a` [M, K] @ `b` [K, N] of int8 -> `c` [M, N] int32, exact. `scaled`: times `a_scale` [M] and `b_scale` [N]
     float32 -> `c` in the case's dtype; the integer sum rounds once when it becomes binary32, each scale once more."""
-    integer = {"dtype": "int8", "low": -128, "high": 128, "views": tuple(views)}
+    integer: dict[str, Any] = {"dtype": "int8", "low": -128, "high": 128, "views": tuple(views)}
     schema: Schema = matmul(tile=tile, views=views) | {"linear": None}
     schema["inputs"] = {"a": Input("M K", **integer), "b": Input("K N", **integer)}
     if not scaled:

@@ -5,7 +5,6 @@ import inspect
 
 import numpy as np
 import pytest
-
 from schema_list import declared
 
 from gpuemu import schemas
@@ -67,7 +66,8 @@ def test_cases_reference_and_bound(name, given):
 
 
 def check_formula(op, case, arguments, exact):
-    function = next((c.cell_contents for c in getattr(op.bound.evaluate, "__closure__", None) or () if inspect.isfunction(c.cell_contents)), None)
+    cells = [c.cell_contents for c in op.bound.evaluate.__closure__ or ()]
+    function = next((c for c in cells if inspect.isfunction(c)), None)
     if not isinstance(op.bound, Model) or "formula" not in op.bound.evaluate.__qualname__ or function is None:
         return
     inputs = {n: np.asarray(a.original, np.float64) for n, a in arguments.items() if a.original is not None}
@@ -76,4 +76,5 @@ def check_formula(op, case, arguments, exact):
     for name, r in evaluated(function, tuple(inspect.signature(function).parameters), run).items():
         value = np.broadcast_to(r.value, exact[name].shape)
         both = np.isfinite(value) & np.isfinite(exact[name])
-        assert np.allclose(value[both], exact[name][both], rtol=1e-9, atol=1e-12 + 1e-9 * np.abs(exact[name][both]).max(initial=0)), name
+        largest = np.abs(exact[name][both]).max(initial=0)
+        assert np.allclose(value[both], exact[name][both], rtol=1e-9, atol=1e-12 + 1e-9 * largest), name

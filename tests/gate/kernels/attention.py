@@ -99,7 +99,7 @@ def paged_kernel(q, k_pages, v_pages, table, lengths, o, scale, L, HK, GROUP, D:
     highest = -float("inf")
     total = 0.0
     acc = tl.zeros((D,), tl.float32)
-    for piece in range(0, tl.cdiv(length, PAGE)):
+    for piece in range(tl.cdiv(length, PAGE)):
         page = tl.load(table + b * L + piece)
         n = tl.arange(0, PAGE)
         alive = piece * PAGE + n < length
@@ -175,5 +175,3 @@ def attention_gradient(run, q, k, v, o, lse, do, dq, dk, dv):
     for keys, size in ((False, SQ), (True, SK)):
         grid = (triton.cdiv(size, 32), B * H)
         run(backward_kernel, grid, *arrays, SQ, SK, D**-0.5, D=D, CAUSAL=True, FOR_KEYS=keys, BLOCK=32)
-
-

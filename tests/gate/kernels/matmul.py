@@ -27,9 +27,9 @@ def matmul_kernel(
     for start in range(first_k, last_k, TILE):
         left = start + k < last_k
         x_at = a + batch * ab + m[:, None] * am + (start + k)[None, :] * ak
-        x = tl.load(x_at, mask=(m < M)[:, None] & left[None, :], other=0)
+        x = tl.load(x_at, mask=(m < M)[:, None] & left[None, :], other=0.0)
         y_at = b + batch * bb + (start + k)[:, None] * bk + n[None, :] * bn
-        y = tl.load(y_at, mask=left[:, None] & (n < N)[None, :], other=0)
+        y = tl.load(y_at, mask=left[:, None] & (n < N)[None, :], other=0.0)
         acc = tl.dot(x, y, acc, out_dtype=TYPE)
     if a_scale is not None:
         acc = acc.to(tl.float32) * tl.load(a_scale + m, mask=m < M)[:, None]
@@ -48,7 +48,9 @@ def matmul_kernel(
         tl.store(at, acc.to(c.dtype.element_ty), mask=inside)
 
 
-def multiply(run, a, b, c, *, bias=None, scales=(None, None), activation="none", part=None, atomic=False, kind=tl.float32):
+def multiply(
+    run, a, b, c, *, bias=None, scales=(None, None), activation="none", part=None, atomic=False, kind=tl.float32
+):
     """One launch, over a batch where the arrays have one."""
     a, b, c = (x if x.ndim == 3 else x[None] for x in (a, b, c))
     (B, M, K), N = a.shape, b.shape[2]

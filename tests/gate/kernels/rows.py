@@ -22,10 +22,7 @@ def row_kernel(x, y, x_stride, y_stride, n, FUNCTION: tl.constexpr, BLOCK: tl.co
     v = tl.load(x + row * x_stride + at, mask=at < n, other=-float("inf")).to(tl.float32)
     z = v - tl.max(v, axis=0)
     e = tl.exp(z)
-    if FUNCTION == "softmax":
-        r = e / tl.sum(e, axis=0)
-    else:
-        r = z - tl.log(tl.sum(e, axis=0))
+    r = e / tl.sum(e, axis=0) if FUNCTION == "softmax" else z - tl.log(tl.sum(e, axis=0))
     tl.store(y + row * y_stride + at, r.to(y.dtype.element_ty), mask=at < n)
 
 

@@ -109,7 +109,7 @@ def causal_conv_silu(run, x, weight, bias, y):
 
 
 @triton.jit
-def conv_kernel(x, weight, y, C, F, L, O, W: tl.constexpr, PAD: tl.constexpr, TILE: tl.constexpr):
+def conv_kernel(x, weight, y, C, F, L, R, W: tl.constexpr, PAD: tl.constexpr, TILE: tl.constexpr):
     batch = tl.program_id(2)
     f = tl.program_id(0) * TILE + tl.arange(0, TILE)
     o = tl.program_id(1) * TILE + tl.arange(0, TILE)
@@ -123,15 +123,15 @@ def conv_kernel(x, weight, y, C, F, L, O, W: tl.constexpr, PAD: tl.constexpr, TI
         alive = inside[:, None] & (source >= 0) & (source < L)
         right = tl.load(x + (batch * C + term // W)[:, None] * L + source, mask=alive, other=0.0)
         acc = tl.dot(left, right, acc)
-    at = (batch * F + f)[:, None] * O + o[None, :]
-    tl.store(y + at, acc.to(y.dtype.element_ty), mask=(f < F)[:, None] & (o < O)[None, :])
+    at = (batch * F + f)[:, None] * R + o[None, :]
+    tl.store(y + at, acc.to(y.dtype.element_ty), mask=(f < F)[:, None] & (o < R)[None, :])
 
 
 @gpuemu.op(schemas.conv1d())
 def conv(run, x, weight, y):
-    (B, C, L), (F, _, W), O = x.shape, weight.shape, y.shape[2]  # noqa: E741
-    grid = (triton.cdiv(F, 32), triton.cdiv(O, 32), B)
-    run(conv_kernel, grid, x, weight, y, C, F, L, O, W=W, PAD=1, TILE=32)
+    (B, C, L), (F, _, W), R = x.shape, weight.shape, y.shape[2]
+    grid = (triton.cdiv(F, 32), triton.cdiv(R, 32), B)
+    run(conv_kernel, grid, x, weight, y, C, F, L, R, W=W, PAD=1, TILE=32)
 
 
 @triton.jit
