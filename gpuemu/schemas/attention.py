@@ -138,7 +138,7 @@ def attention(
         "outputs": outputs,
         "reference": reference,
         "bound": Model(evaluate, plain.says, modes, "attention", product_words),
-        "memory": 1 << 20,
+        "memory": 1 << 19,
     }  # fmt: skip
     if grouped:
         schema["dims"] = schema["dims"] | {"HK": (1, 2)}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpuemu
@@ -62,6 +62,7 @@ def test_sizes_straddle_a_block_and_keep_to_their_multiples():
         sizes(3, 64, multiple_of=16)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.fixed_dictionaries({k: st.integers(0, 3) for k in "abc"}), min_size=1, max_size=60))
 def test_a_pairwise_cover_shows_every_pair_that_the_table_shows(rows):
     def pairs(chosen):
@@ -72,6 +73,7 @@ def test_a_pairwise_cover_shows_every_pair_that_the_table_shows(rows):
     assert len(chosen) == len({tuple(r.items()) for r in chosen})
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(st.sampled_from("ABCD"), st.sets(st.integers(1, 40), min_size=1, max_size=7), min_size=2),
     st.integers(1, 3),
@@ -172,6 +174,7 @@ def test_dtypes_of_arguments_follow_the_case_an_option_or_a_mapping():
 
 
 @pytest.mark.parametrize("kind", ["dense", "padded", "transposed", "expanded", "scalar", "offset", "strided"])
+@settings(max_examples=25)
 @given(shape=st.lists(st.integers(0, 5), min_size=2, max_size=4), pad=st.sampled_from([7, 9]))
 def test_layouts(kind, shape, pad):
     layout = Layout(kind, tuple(shape), pad)
@@ -216,6 +219,7 @@ def test_a_write_into_any_gap_is_found():
 
 @pytest.mark.parametrize("distribution", ["regular", "boundary", "adversarial", "exact"])
 @pytest.mark.parametrize("kind", ["any", "duplicates", "sorted", "unique", "offsets", "lengths", "flags"])
+@settings(max_examples=15)
 @given(rows=st.integers(1, 4), row=st.integers(1, 9), seed=st.integers(0, 2**32))
 def test_integers_keep_their_promise(kind, distribution, rows, row, seed):
     made = integers(
