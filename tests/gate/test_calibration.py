@@ -8,10 +8,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tool"))
 
-import fake_engine as fake  # noqa: E402
+import fake_engine as fake
 
-from gpuemu.gate.sweep import Plan, sweep  # noqa: E402
-from gpuemu.gate.tolerances import (  # noqa: E402
+from gpuemu.gate.sweep import Plan, sweep
+from gpuemu.gate.tolerances import (
     FLOOR,
     MARGIN,
     calibrate,
@@ -20,7 +20,7 @@ from gpuemu.gate.tolerances import (  # noqa: E402
     toml_text,
     write_tolerances,
 )
-from ptx.errors import InvalidInput  # noqa: E402
+from ptx.errors import InvalidInput
 
 OP = (
     fake.HEADER

@@ -127,8 +127,9 @@ def test_options_are_swept_by_pairs_and_reach_reference_and_model():
         return 0.0
 
     op = make_op(
-        options={"a": (0, 1), "b": ("x", "y"), "c": (True, False)}, reference=lambda x, a, b: x + a * len(b), bound=model
-    )
+        options={"a": (0, 1), "b": ("x", "y"), "c": (True, False)}, bound=model,
+        reference=lambda x, a, b: x + a * len(b),
+    )  # fmt: skip
     assert 4 <= len(op.options) <= 6
     for case in cases_of(op)[:8]:
         arguments = make_arguments(op, case)
@@ -263,7 +264,8 @@ def test_exact_values_add_up_exactly_in_any_order(dtype, terms):
     whole = whole_limit(terms, 2, form)
     a = floats(Input("M K"), (4, terms), form, "exact", Bits(1, "a"), whole)
     b = floats(Input("K N"), (terms, 4), form, "exact", Bits(1, "b"), whole)
-    assert np.array_equal(a, np.rint(a)) and np.abs(a).max() <= whole and len(np.unique(a)) == 2 * whole + 1 or terms == 1
+    assert np.array_equal(a, np.rint(a)) and np.abs(a).max() <= whole
+    assert len(np.unique(a)) == 2 * whole + 1 or terms == 1
     size = (np.abs(a) @ np.abs(b)).max()
     assert size <= (2.0**12 if form.itemsize == 1 else 2.0**22) or whole == 1
 

@@ -66,7 +66,7 @@ def test_every_schema_has_a_correct_kernel():
     from gpuemu import schemas
 
     text = "".join(p.read_text() for p in FOLDER.glob("*.py"))
-    built = {"unary", "binary", "Schema"}
+    built = {"unary", "binary", "Schema", "gradient"}
     missing = [
         n for n in schemas.__all__
         if n not in built and f"schemas.{n}(" not in text and f'"{n}"' not in text
@@ -74,16 +74,49 @@ def test_every_schema_has_a_correct_kernel():
     assert not missing
 
 
-def test_a_wrong_kernel_is_found_under_a_schema():
-    """The gate is alive: the same kernels with a constant or a mask changed."""
-    op = next(o for o in load_file(FOLDER / "elementwise.py") if o.name == "axpy")
-
-    def wrong(run, x, y):
-        kernel = op.launcher.__globals__["axpy_kernel"]
-        run(kernel, (1,), x, y, x.size, 1.75, BLOCK=128)
-
-    broken = dataclasses.replace(op, launcher=wrong)
+def found_kinds(file, name, launcher, wanted, count=8):
+    """Kinds of problems of a launcher in place of the correct one, over the cases that `wanted` chooses."""
+    op = next(o for o in load_file(FOLDER / f"{file}.py") if o.name == name)
+    broken = dataclasses.replace(op, launcher=launcher(op))
     runner = CaseRunner(Settings(root=str(FOLDER), replays=None), {(op.file, op.name): broken})
-    cases = [c for c in enumerate_cases([op], seed=5, targets=["sm_80"]) if c.dims["N"] in (127, 129)]
-    kinds = {p.kind for c in cases[:6] for p in runner(c).problems}
-    assert "wrong-value" in kinds
+    cases = [c for c in enumerate_cases([op], seed=5, targets=["sm_80"]) if wanted(c)][:count]
+    results = [runner(c) for c in cases]
+    assert not [r.reason for r in results if r.verdict == "unchecked"]
+    return {p.kind for r in results for p in r.problems}
+
+
+def test_a_wrong_constant_in_place_is_found():
+    def launcher(op):
+        kernel = op.launcher.__globals__["axpy_kernel"]
+        return lambda run, x, y: run(kernel, (1,), x, y, x.size, 1.75, BLOCK=128)
+
+    assert "wrong-value" in found_kinds("elementwise", "axpy", launcher, lambda c: c.dims["N"] == 127)
+
+
+def test_a_stride_that_is_taken_for_one_is_found():
+    """An upstream gradient that is one number for all rows has stride 0; so had that of a loss that was summed."""
+
+    def launcher(op):
+        kernel = op.launcher.__globals__["cross_entropy_backward_kernel"]
+
+        def launch(run, x, label, lse, dloss, dx):
+            m, n = x.shape
+            run(kernel, (m,), x, label, lse, dloss, dx, n, 1, BLOCK=1 << max(n - 1, 1).bit_length())
+
+        return launch
+
+    def wanted(c):
+        return c.dims["M"] == 5 and c.dtype == "float32"
+
+    assert "out-of-bounds" in found_kinds("losses", "cross_entropy_backward", launcher, wanted)
+
+
+def test_a_scatter_without_atomics_loses_duplicates():
+    def launcher(op):
+        move = op.launcher.__globals__["move_rows"]
+        return lambda run, x, index, y: move(run, x, index, y, "scatter")
+
+    def wanted(c):
+        return c.dims["N"] == 33 and c.dtype == "float32" and c.distribution == "exact"
+
+    assert found_kinds("indexing", "scatter_add", launcher, wanted) == {"wrong-value"}
