@@ -96,7 +96,7 @@ def judge(name: str, text: str, quick: bool) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", default=FILES)
-    parser.add_argument("--quick", action="store_true", help="about a third of the shapes")
+    parser.add_argument("--quick", action="store_true", help="each pair of settings once: about a third of the cases")
     options = parser.parse_args()
     for name in options.files:
         counts: dict[str, int] = {}

@@ -3,6 +3,7 @@
 Exit codes of `ci`, `run` and `report`: 0 clean, 1 findings, 2 usage or configuration, 3 could not be checked (130:
 Ctrl-C).
 `conform`: 0 the same bits, 1 something differs, 2 usage, 3 could not be compared.
+`calibrate`: 0 written, 1 written and a held-out control is flagged, 2 usage, or a control is wrong.
 `diff`: 0 clean, 1 a limit is broken, 2 usage or configuration, 3 could not be measured.
 `doctor`: 0 kernels can be checked here, 3 they cannot. `init`: 0, 2 usage.
 `reproduce`: 1 reproduced, 0 passes now, 2 usage, 3 cannot run (also: no such replay) or the bytes differ.
@@ -15,6 +16,7 @@ from typing import NoReturn
 
 import click
 
+from gpuemu.commands.calibrate import calibrate
 from gpuemu.commands.ci import ci
 from gpuemu.commands.conform import conform
 from gpuemu.commands.diff import diff
@@ -33,6 +35,7 @@ def cli() -> None:
     """Execute GPU kernels' real PTX on the CPU, and check what they compute."""
 
 
+cli.add_command(calibrate)
 cli.add_command(ci)
 cli.add_command(conform)
 cli.add_command(diff)

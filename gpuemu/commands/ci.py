@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 @click.option("--output", type=click.Path(), help="File for the report (default: standard output).")
 @click.option("--seed", type=int, help="Seed of the whole run.  [default: 0]")
 @click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this op; may be repeated.")
-@click.option("--quick", is_flag=True, help="About a third of the shapes; all dtypes and distributions.")
+@click.option("--quick", is_flag=True, help="Each pair of settings at least once: about a third of the cases.")
 @click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Compile for this; may be repeated.")
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
 @click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this dtype; may be repeated.")
 @click.option("--distribution", "distributions", multiple=True, metavar="NAME", help="Only this; may be repeated.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one case.  [default: 300]")
+@click.option("--tolerances", type=click.Path(), metavar="FILE", help="Tighten bounds by FILE of `gpuemu calibrate`.")
 @click.option("--expect", type=click.Path(), metavar="FILE", help="Exit 0 only if the findings are those of FILE.")
 def ci(
     paths: tuple[str, ...],
@@ -42,6 +43,7 @@ def ci(
     dtypes: tuple[str, ...],
     distributions: tuple[str, ...],
     timeout: float | None,
+    tolerances: str | None,
     expect: str | None,
 ) -> int:
     """Check every op declared in the files and folders PATHS (default: `paths` of the configuration, else here).
@@ -77,6 +79,7 @@ def ci(
         timeout=choose(timeout, config.timeout, base.timeout),
         replays=choose(None, config.replays, base.replays),
         root=str(root),
+        factors=factors_of(choose(tolerances, config.tolerances, None)),
     )
     expect = choose(expect, config.expect, None)
     expected = read_expected(Path(expect)) if expect else None
@@ -104,6 +107,15 @@ def ci(
         print(f"interrupted after {len(result.cases)} of {result.planned} cases", file=sys.stderr)
         return result.exit_code
     return result.exit_code if expected is None else expected_code(result, expected)
+
+
+def factors_of(file: str | None) -> dict[str, float]:
+    """The factors of a calibration file; none without one."""
+    from pathlib import Path
+
+    from gpuemu.gate.tolerances import read_tolerances
+
+    return read_tolerances(Path(file)).factors if file is not None else {}
 
 
 def _interrupt(*_: object) -> None:

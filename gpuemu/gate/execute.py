@@ -20,14 +20,22 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from gpuemu.bounds import Exact, statement_of
+from gpuemu.bounds import Exact, family_of, statement_of
 from gpuemu.gate.cases import Case
 from gpuemu.gate.declare import Op
 from gpuemu.gate.discover import load_file
 from gpuemu.gate.dtypes import F64
 from gpuemu.gate.engine import Run, recording
-from gpuemu.gate.inputs import Argument, ReferenceFailed, input_values, make_arguments, reference_values
+from gpuemu.gate.inputs import (
+    Argument,
+    ReferenceFailed,
+    absent,
+    input_values,
+    make_arguments,
+    reference_values,
+)
 from gpuemu.gate.judge import Comparison, compare
 from gpuemu.gate.locate import locate
 from gpuemu.gate.results import VALUE_KINDS, CaseResult, Problem
@@ -39,13 +47,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What every worker is told.
 
     `replays`: folder for replays, None = write none. `root`: of reported paths. `scratch`: how the names of folders
-    begin that hold replays not yet finished.
+    begin that hold replays not yet finished. `factors`: of calibrated error models, by family.
     """
 
     root: str
     replays: str | None
     scratch: str = SCRATCH
     engine: str = "compiled"
+    factors: dict[str, float] = {}
 
 
 class CaseRunner:
@@ -76,23 +85,41 @@ class CaseRunner:
         launch(op, case, arguments, run)
         if not run.results:
             raise NotJudged("the launcher ran no kernel")
-        inputs, exact, bounds = oracle(op, case, arguments)
-        comparisons = tuple(compare(n, arguments[n].view, arguments[n].dtype, exact[n], bounds[n]) for n in op.outputs)
+        whole: dict[str, NDArray[Any]] = {}
+        _, exact, bounds = oracle(op, case, arguments, whole)
+        factor = self._settings.factors.get(family_of(op.bound) or "", 1.0)
+        if factor != 1.0:
+            bounds = {n: b * factor for n, b in bounds.items()}
+        comparisons = tuple(
+            compare(n, a.view, a.dtype, exact[n], bounds[n], a.poison, whole.get(n))
+            for n, a in arguments.items()
+            if n in exact
+        )
         problems = [*engine_problems(run), *byte_problems(arguments), *value_problems(comparisons)]
         exactness = tuple(dict.fromkeys(note for r in run.results for note in notes_of(r)))
         common: dict[str, Any] = {
             "case": case,
-            "model": statement_of(op.bound, case.dtype),
+            "model": self._model(op, case, factor),
+            "family": family_of(op.bound),
+            "layouts": {n: a.layout.kind for n, a in arguments.items() if a.layout.kind != "dense"},
             "comparisons": comparisons,
             "exactness": exactness,
         }
         if problems:
-            return self._explain(op, case, arguments, problems, exact, bounds, common)
+            kept = {**exact, **{n: w for n, w in whole.items() if w.itemsize == 8}}
+            return self._explain(op, case, arguments, problems, kept, bounds, common, factor)
         for comparison in comparisons:
             if comparison.elements and not comparison.judged:
                 raise NotJudged(f"the error model judges no element of output '{comparison.output}'")
         near = any(c.borderline for c in comparisons)
         return CaseResult(**common, verdict="borderline" if near else "pass")
+
+    def _model(self, op: Op, case: Case, factor: float) -> str:
+        """The words for what the case is judged by."""
+        if case.distribution == "exact":
+            return "integers whose sums are exact: any difference is a bug"
+        words = statement_of(op.bound, case.dtype, case.device or case.target)
+        return words if factor == 1.0 else f"{words}; {factor:g} of that by calibration"
 
     def _explain(
         self,
@@ -100,9 +127,10 @@ class CaseRunner:
         case: Case,
         first: Mapping[str, Argument],
         problems: list[Problem],
-        exact: Mapping[str, F64],
+        exact: Mapping[str, NDArray[Any]],
         bounds: Mapping[str, F64],
         common: dict[str, Any],
+        factor: float,
     ) -> CaseResult:
         """Run a failing case again with recording: confirm it, locate it, keep it."""
         again = make_arguments(op, case)
@@ -119,7 +147,7 @@ class CaseRunner:
                 replay = write_replay(
                     Path(self._settings.replays), root=Path(self._settings.root), case=case, launches=log.launches,
                     after=run.after, arguments=again, exact=exact, bounds=bounds, problems=tuple(placed),
-                    model=common["model"], scratch=self._settings.scratch,
+                    model=common["model"], factor=factor, scratch=self._settings.scratch,
                 )  # fmt: skip
             except OSError as error:  # a full disk costs the replay, not the finding
                 failed = error.strerror or str(error)
@@ -135,19 +163,22 @@ class NotJudged(Exception):
 def launch(op: Op, case: Case, arguments: Mapping[str, Argument], run: Run) -> None:
     """Call the op's launcher with the arrays of a case."""
     views = {n: a.view for n, a in arguments.items()}
-    op.call("launcher", {**case.dims, **case.option, **views}, run)
+    op.call("launcher", {**case.dims, **case.option, "dtype": case.dtype, **absent(op), **views}, run)
 
 
 def oracle(
-    op: Op, case: Case, arguments: Mapping[str, Argument]
+    op: Op, case: Case, arguments: Mapping[str, Argument], whole: dict[str, NDArray[Any]] | None = None
 ) -> tuple[dict[str, F64], dict[str, F64], dict[str, F64]]:
-    """(inputs, reference outputs, bounds), all float64, of a case. Raises ReferenceFailed."""
+    """(inputs, reference outputs, bounds), all float64, of a case. Raises ReferenceFailed.
+
+    `whole`: as in `reference_values`."""
     inputs = input_values(arguments)
-    exact = reference_values(op, case, arguments)
-    run = Exact(inputs, exact, case.dims, case.dtype, case.device or case.target)
+    exact = reference_values(op, case, arguments, whole)
+    dtypes = {n: a.dtype for n, a in arguments.items()}
+    run = Exact(inputs, exact, case.dims, case.dtype, case.device or case.target, case.option, dtypes)
     try:
         with np.errstate(all="ignore"):
-            given = op.bound(run)
+            given = 0.0 if case.distribution == "exact" else op.bound(run)
         answer = dict(given) if isinstance(given, Mapping) else dict.fromkeys(exact, given)
         bounds = {n: np.broadcast_to(np.asarray(answer[n], np.float64), v.shape) for n, v in exact.items()}
     except Exception as error:
@@ -181,29 +212,24 @@ def byte_problems(arguments: Mapping[str, Argument]) -> list[Problem]:
                 Problem(kind="modified-input", message=f"input {name} was written to", array=name, index=index)
             )
         elif argument.role == "output" and argument.gap_touched():
+            where = np.unravel_index(int(np.argmax(argument.changed_gap())), argument.base.shape)
             problems.append(
                 Problem(
                     kind="wrote-between-rows",
                     message=f"bytes between the rows of output {name} were written: a store is not masked",
                     array=name,
-                    index=first_gap_write(argument),
+                    index=tuple(int(i) for i in where),
                 )
             )
     return problems
 
 
-def first_gap_write(argument: Argument) -> tuple[int, ...]:
-    """Index into the base buffer of the first changed element between the rows."""
-    old = np.frombuffer(argument.before, f"u{argument.base.itemsize}").reshape(argument.base.shape)
-    changed = argument.base.view(f"u{argument.base.itemsize}") != old
-    changed[..., : argument.view.shape[-1]] = False
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(changed)), changed.shape))
-
-
 def value_problems(comparisons: tuple[Comparison, ...]) -> list[Problem]:
     """One problem for each output that is wrong."""
     return [
-        Problem(kind=c.kind, message=c.words(), array=c.output, index=c.index, error=c.error, allowed=c.allowed)
+        Problem(
+            kind=c.kind, message=c.words(), array=c.output, index=c.index, error=c.error, allowed=c.allowed, ulps=c.ulps
+        )
         for c in comparisons
         if c.kind in VALUE_KINDS
     ]

@@ -8,14 +8,17 @@ For each element with exact value r, bound b (error before the final rounding) a
     r finite       |g - r| <= b + half ulp of the output's format at |r| + b. An infinite g is right where |r| + b
                    reaches the format's overflow threshold, and required where |r| - b does.
 
+An integer output is compared as integers where the reference gives integers, with |g - r| <= b otherwise.
+
 An output in an 8-bit format saturates: a larger reference, an infinite one too, stands for the largest finite value.
 
 The FP64 reference has rounding of its own, which differs between CPUs in the last bits; it is at most about 2**-29 of
 any bound here. An excess within MARGIN of the bound is therefore 'borderline': reported, not a finding. Within
 THRESHOLD_MARGIN of the overflow threshold both an infinity and the largest finite value are right.
 
-An element that still holds the poison of before the launch (all bits one) was not written, whatever the reference says:
-no result of a modelled instruction and no generated input is that NaN.
+An element that still holds a NaN poison of before the launch was not written, whatever the reference says: no result of
+a modelled instruction and no generated input is that NaN. A finite poison counts only where it is wrong
+(`gate/poison.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuemu.gate.dtypes import F64, FORMATS, quantum, to_float64
-from gpuemu.gate.inputs import words_of
+from gpuemu.gate.poison import Poison, holds
 
 MARGIN = 2.0**-20
 THRESHOLD_MARGIN = 2.0**-30
@@ -49,6 +52,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     allowed: float | None
     worst_ratio: float
     """Largest |error| / allowed over finite elements: how much of the bound was used."""
+    dtype: str = ""
+    ulps: float | None = None
+    """Error of the worst element in units in the last place of the output's format at the reference; None for
+    integers."""
+    share: float = 0.0
+    """Largest (|error| - half a unit in the last place) / bound: how much of the error model was used, the final
+    rounding aside."""
 
     def words(self) -> str:
         """The finding in words, without location."""
@@ -60,9 +70,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             return f"{place} was never written; {share}"
         if self.kind == "non-finite" or self.error is None:
             return f"{place} is {self.got}, expected {self.expected}; {share}"
+        ulps = "" if self.ulps is None else f" = {self.ulps:.3g} ulp of {self.dtype}"
         return (
-            f"{place} is {self.got}, expected {self.expected}: error {self.error:.3g}, allowed {self.allowed:.3g} "
-            f"({self.ratio_words()} the bound); {share}"
+            f"{place} is {self.got}, expected {self.expected}: error {self.error:.3g}{ulps}, "
+            f"allowed {self.allowed:.3g} ({self.ratio_words()} the bound); {share}"
         )
 
     def ratio_words(self) -> str:
@@ -72,10 +83,19 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.error / self.allowed:.3g} times"
 
 
-def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) -> Comparison:
-    """Judge one output. `got`: array of the output's dtype; `exact`, `bound`: float64 of the same shape."""
-    words = words_of(got)
-    poison = words == np.iinfo(words.dtype).max
+def compare(
+    output: str,
+    got: NDArray[Any],
+    dtype: str,
+    exact: F64,
+    bound: F64,
+    poison: Poison | None = None,
+    whole: NDArray[Any] | None = None,
+) -> Comparison:
+    """Judge one output. `got`: array of the output's dtype; `exact`, `bound`: float64 of the same shape; `poison`: what
+    it held before the launch, if that was a poison; `whole`: the reference of an integer output as integers of its
+    dtype, since float64 holds them only up to 2**53."""
+    held = holds(got, poison) if poison is not None else np.zeros(got.shape, np.bool_)
     if dtype in FORMATS:
         form = FORMATS[dtype]
         if form.saturates:
@@ -84,12 +104,15 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
         with np.errstate(invalid="ignore", over="ignore"):
             reach = np.abs(exact) + bound
             spacing = quantum(np.where(np.isfinite(reach), np.minimum(reach, form.largest), 0.0), form)
-            allowed = bound + spacing / 2
+            half = spacing / 2
+            allowed = bound + half
             error = np.abs(value - exact)
         overflow = form.overflow
     else:
-        value, poison = to_float64(np.ascontiguousarray(got)), np.zeros(got.shape, bool)
-        allowed, error, overflow = bound, np.abs(value - exact), np.inf
+        value = to_float64(np.ascontiguousarray(got))
+        allowed, error, overflow, half = bound, np.abs(value - exact), np.inf, np.zeros(())
+        if whole is not None:
+            error = np.where(got == whole, 0.0, np.maximum(error, 1.0))
     finite = np.isfinite(exact)
     judged = ~finite | np.isfinite(bound)
     nan_right = np.isnan(exact) & np.isnan(value)
@@ -101,9 +124,13 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
         within = np.isfinite(value) & ~must_overflow & (error <= allowed)
         near = np.isfinite(value) & ~must_overflow & finite & (error > allowed) & (error <= allowed * (1 + MARGIN))
     right = nan_right | inf_right | (finite & (overflow_right | within))
-    wrong = judged & ~right & ~near | poison
+    wrong = judged & ~right & ~near
+    if poison is not None and poison.certain:
+        wrong = wrong | held
+    held = held & wrong
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(error == 0, 0.0, error / allowed)
+        used = np.where((error <= half) | (bound == 0), 0.0, (error - half) / bound)
     measured = finite & np.isfinite(value) & judged & ~np.isnan(ratio)
     count = int(wrong.sum())
     common: dict[str, Any] = {
@@ -111,8 +138,10 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
         "elements": int(got.size),
         "judged": int(judged.sum()),
         "wrong": count,
-        "borderline": int((near & judged & ~poison).sum()),
+        "borderline": int((near & judged & ~held).sum()),
         "worst_ratio": float(ratio[measured].max()) if measured.any() else 0.0,
+        "share": float(used[measured & right].max(initial=0.0)),
+        "dtype": dtype,
     }
     if not count:
         return Comparison(
@@ -120,10 +149,10 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
         )  # fmt: skip
     # Rank: never written, then wrong class, then the largest share of the bound; the first of equals.
     class_wrong = wrong & ~(finite & np.isfinite(value) & ~must_overflow)
-    rank = np.where(poison, np.inf, np.where(class_wrong, 1e300, np.where(measured, np.minimum(ratio, 1e299), 1e300)))
+    rank = np.where(held, np.inf, np.where(class_wrong, 1e300, np.where(measured, np.minimum(ratio, 1e299), 1e300)))
     flat = int(np.argmax(np.where(wrong, rank, -1.0)))
     place = tuple(int(i) for i in np.unravel_index(flat, got.shape))
-    kind = "unwritten" if poison[place] else "non-finite" if class_wrong[place] else "wrong-value"
+    kind = "unwritten" if held[place] else "non-finite" if class_wrong[place] else "wrong-value"
     plain = kind == "wrong-value"
     return Comparison(
         **common,
@@ -133,6 +162,7 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
         expected=format_value(float(exact[place])),
         error=float(error[place]) if plain else None,
         allowed=float(allowed[place]) if plain else None,
+        ulps=float(error[place] / quantum(exact[place], FORMATS[dtype])) if plain and dtype in FORMATS else None,
     )
 
 
