@@ -24,6 +24,7 @@ An own model is any function `(Exact) -> array` or `{output: array}`, broadcasta
 bound means "not judged here"; an output with no judged element is not called checked.
 """
 
+from gpuemu.bounds.absolute import absolute
 from gpuemu.bounds.attention import attention, causal_mask
 from gpuemu.bounds.model import Bound, Exact, Model, half_ulp, statement_of
 from gpuemu.bounds.norms import layernorm, rmsnorm
@@ -36,6 +37,7 @@ __all__ = [
     "Bound",
     "Exact",
     "Model",
+    "absolute",
     "attention",
     "causal_mask",
     "cross_entropy",
