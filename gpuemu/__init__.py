@@ -3,6 +3,7 @@
     gpuemu.run(kernel, grid, *args, target="sm_90")     a Triton kernel on numpy arrays, in place
     gpuemu.Module.from_ptx(text)["entry"].launch(...)   PTX text from anywhere
     @gpuemu.op(...)                                     declares an op for `gpuemu ci`
+    gpuemu.schemas.softmax()                            a ready description of an op, for `gpuemu.op`
     gpuemu.TensorDescriptor(base, shape, ...)           a host-side tensor descriptor, as an argument
     gpuemu.sparse(shape, dtype)                         a huge array of which only touched pages exist
 
@@ -16,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuemu import bounds as bounds
+    from gpuemu import schemas as schemas
     from gpuemu.gate.declare import Input as Input
     from gpuemu.gate.declare import Op as Op
     from gpuemu.gate.declare import Output as Output
     from gpuemu.gate.declare import op as op
+    from gpuemu.gate.dims import sizes as sizes
     from gpuemu.gate.placeholder import fill_in as fill_in
     from gpuemu.tensor_descriptor import TensorDescriptor as TensorDescriptor
     from gpuemu.triton_run import run as run
@@ -37,6 +40,7 @@ _HOME = {
     "Op": "gpuemu.gate.declare",
     "Output": "gpuemu.gate.declare",
     "op": "gpuemu.gate.declare",
+    "sizes": "gpuemu.gate.dims",
     "fill_in": "gpuemu.gate.placeholder",
     "run": "gpuemu.triton_run",
     "Module": "interp.launch",
@@ -50,12 +54,12 @@ _HOME = {
     "Unsupported": "ptx.errors",
 }
 
-__all__ = ["bounds", *_HOME]
+__all__ = ["bounds", "schemas", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "bounds":
-        return import_module("gpuemu.bounds")
+    if name in ("bounds", "schemas"):
+        return import_module(f"gpuemu.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'gpuemu' has no attribute '{name}'")
     value = getattr(import_module(_HOME[name]), name)

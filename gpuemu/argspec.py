@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from gpuemu.gate.bits import Bits, seed_of
 from gpuemu.gate.declare import Input
 from gpuemu.gate.dtypes import FORMATS, dtype_name, numpy_dtype, to_storage
-from gpuemu.gate.values import DISTRIBUTIONS, floats, integers
+from gpuemu.gate.indices import integers
+from gpuemu.gate.values import DISTRIBUTIONS, floats
 from ptx.errors import InvalidInput
 
 FILLS = ("rand", *DISTRIBUTIONS[1:], "zeros", "ones", "arange", "nan")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ LARGEST32 = (2 - 2.0**-23) * 2.0**127
 class Exact:
     """The FP64 run of one case: inputs as the kernel got them, outputs of the reference, and what the case was.
 
-    `device`: the sm_XX whose arithmetic runs.
+    `device`: the sm_XX whose arithmetic runs. `options`: the case's launch variant. `dtypes`: of each argument; an
+    optional one that the case leaves out is in none of these.
     """
 
     inputs: Mapping[str, F64]
@@ -29,6 +31,8 @@ class Exact:
     dims: Mapping[str, int]
     dtype: str
     device: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dtypes: Mapping[str, str] = field(default_factory=dict)
 
 
 Bound = F64 | float | Mapping[str, F64 | float]

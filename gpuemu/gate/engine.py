@@ -13,10 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gpuemu.gate.cases import Case
 from gpuemu.gate.declare import Op
+from gpuemu.gate.dtypes import dtype_name, name_of, numpy_dtype
+from gpuemu.gate.poison import fill, poison_of
 from gpuemu.replay.launches import memory_of
 from ptx.errors import InvalidInput
 
@@ -32,6 +35,13 @@ class Run:
     log: Any = None
     after: list[tuple[bytes, ...]] = field(default_factory=list)
     """With a log: what each launch of it left in memory, taken before the launcher goes on."""
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any = "float32") -> NDArray[Any]:
+        """A new array that holds the case's poison: memory of a launcher's own that nobody has written yet."""
+        name = dtype_name(dtype) if isinstance(dtype, str) else name_of(dtype)
+        made = np.empty(shape, numpy_dtype(name))
+        fill(made, poison_of(self.case.seed, name))
+        return made
 
     def __call__(self, kernel: Any, grid: Any, *args: Any, **options: Any) -> Any:
         import gpuemu

@@ -27,7 +27,14 @@ from gpuemu.gate.declare import Op
 from gpuemu.gate.discover import load_file
 from gpuemu.gate.dtypes import F64
 from gpuemu.gate.engine import Run, recording
-from gpuemu.gate.inputs import Argument, ReferenceFailed, input_values, make_arguments, reference_values
+from gpuemu.gate.inputs import (
+    Argument,
+    ReferenceFailed,
+    absent,
+    input_values,
+    make_arguments,
+    reference_values,
+)
 from gpuemu.gate.judge import Comparison, compare
 from gpuemu.gate.locate import locate
 from gpuemu.gate.results import VALUE_KINDS, CaseResult, Problem
@@ -77,7 +84,9 @@ class CaseRunner:
         if not run.results:
             raise NotJudged("the launcher ran no kernel")
         inputs, exact, bounds = oracle(op, case, arguments)
-        comparisons = tuple(compare(n, arguments[n].view, arguments[n].dtype, exact[n], bounds[n]) for n in op.outputs)
+        comparisons = tuple(
+            compare(n, arguments[n].view, arguments[n].dtype, exact[n], bounds[n], arguments[n].poison) for n in exact
+        )
         problems = [*engine_problems(run), *byte_problems(arguments), *value_problems(comparisons)]
         exactness = tuple(dict.fromkeys(note for r in run.results for note in notes_of(r)))
         common: dict[str, Any] = {
@@ -135,7 +144,7 @@ class NotJudged(Exception):
 def launch(op: Op, case: Case, arguments: Mapping[str, Argument], run: Run) -> None:
     """Call the op's launcher with the arrays of a case."""
     views = {n: a.view for n, a in arguments.items()}
-    op.call("launcher", {**case.dims, **case.option, **views}, run)
+    op.call("launcher", {**case.dims, **case.option, "dtype": case.dtype, **absent(op), **views}, run)
 
 
 def oracle(
@@ -144,10 +153,11 @@ def oracle(
     """(inputs, reference outputs, bounds), all float64, of a case. Raises ReferenceFailed."""
     inputs = input_values(arguments)
     exact = reference_values(op, case, arguments)
-    run = Exact(inputs, exact, case.dims, case.dtype, case.device or case.target)
+    dtypes = {n: a.dtype for n, a in arguments.items()}
+    run = Exact(inputs, exact, case.dims, case.dtype, case.device or case.target, case.option, dtypes)
     try:
         with np.errstate(all="ignore"):
-            given = op.bound(run)
+            given = 0.0 if case.distribution == "exact" else op.bound(run)
         answer = dict(given) if isinstance(given, Mapping) else dict.fromkeys(exact, given)
         bounds = {n: np.broadcast_to(np.asarray(answer[n], np.float64), v.shape) for n, v in exact.items()}
     except Exception as error:
@@ -181,23 +191,16 @@ def byte_problems(arguments: Mapping[str, Argument]) -> list[Problem]:
                 Problem(kind="modified-input", message=f"input {name} was written to", array=name, index=index)
             )
         elif argument.role == "output" and argument.gap_touched():
+            where = np.unravel_index(int(np.argmax(argument.changed_gap())), argument.base.shape)
             problems.append(
                 Problem(
                     kind="wrote-between-rows",
                     message=f"bytes between the rows of output {name} were written: a store is not masked",
                     array=name,
-                    index=first_gap_write(argument),
+                    index=tuple(int(i) for i in where),
                 )
             )
     return problems
-
-
-def first_gap_write(argument: Argument) -> tuple[int, ...]:
-    """Index into the base buffer of the first changed element between the rows."""
-    old = np.frombuffer(argument.before, f"u{argument.base.itemsize}").reshape(argument.base.shape)
-    changed = argument.base.view(f"u{argument.base.itemsize}") != old
-    changed[..., : argument.view.shape[-1]] = False
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(changed)), changed.shape))
 
 
 def value_problems(comparisons: tuple[Comparison, ...]) -> list[Problem]:

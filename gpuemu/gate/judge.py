@@ -14,8 +14,9 @@ The FP64 reference has rounding of its own, which differs between CPUs in the la
 any bound here. An excess within MARGIN of the bound is therefore 'borderline': reported, not a finding. Within
 THRESHOLD_MARGIN of the overflow threshold both an infinity and the largest finite value are right.
 
-An element that still holds the poison of before the launch (all bits one) was not written, whatever the reference says:
-no result of a modelled instruction and no generated input is that NaN.
+An element that still holds a NaN poison of before the launch was not written, whatever the reference says: no result of
+a modelled instruction and no generated input is that NaN. A finite poison counts only where it is wrong
+(`gate/poison.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuemu.gate.dtypes import F64, FORMATS, quantum, to_float64
-from gpuemu.gate.inputs import words_of
+from gpuemu.gate.poison import Poison, holds
 
 MARGIN = 2.0**-20
 THRESHOLD_MARGIN = 2.0**-30
@@ -72,10 +73,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.error / self.allowed:.3g} times"
 
 
-def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) -> Comparison:
-    """Judge one output. `got`: array of the output's dtype; `exact`, `bound`: float64 of the same shape."""
-    words = words_of(got)
-    poison = words == np.iinfo(words.dtype).max
+def compare(
+    output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64, poison: Poison | None = None
+) -> Comparison:
+    """Judge one output. `got`: array of the output's dtype; `exact`, `bound`: float64 of the same shape; `poison`: what
+    it held before the launch, if that was a poison."""
+    held = holds(got, poison) if poison is not None else np.zeros(got.shape, np.bool_)
     if dtype in FORMATS:
         form = FORMATS[dtype]
         if form.saturates:
@@ -88,7 +91,7 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
             error = np.abs(value - exact)
         overflow = form.overflow
     else:
-        value, poison = to_float64(np.ascontiguousarray(got)), np.zeros(got.shape, bool)
+        value = to_float64(np.ascontiguousarray(got))
         allowed, error, overflow = bound, np.abs(value - exact), np.inf
     finite = np.isfinite(exact)
     judged = ~finite | np.isfinite(bound)
@@ -101,7 +104,10 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
         within = np.isfinite(value) & ~must_overflow & (error <= allowed)
         near = np.isfinite(value) & ~must_overflow & finite & (error > allowed) & (error <= allowed * (1 + MARGIN))
     right = nan_right | inf_right | (finite & (overflow_right | within))
-    wrong = judged & ~right & ~near | poison
+    wrong = judged & ~right & ~near
+    if poison is not None and poison.certain:
+        wrong = wrong | held
+    held = held & wrong
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(error == 0, 0.0, error / allowed)
     measured = finite & np.isfinite(value) & judged & ~np.isnan(ratio)
@@ -111,7 +117,7 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
         "elements": int(got.size),
         "judged": int(judged.sum()),
         "wrong": count,
-        "borderline": int((near & judged & ~poison).sum()),
+        "borderline": int((near & judged & ~held).sum()),
         "worst_ratio": float(ratio[measured].max()) if measured.any() else 0.0,
     }
     if not count:
@@ -120,10 +126,10 @@ def compare(output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64) 
         )  # fmt: skip
     # Rank: never written, then wrong class, then the largest share of the bound; the first of equals.
     class_wrong = wrong & ~(finite & np.isfinite(value) & ~must_overflow)
-    rank = np.where(poison, np.inf, np.where(class_wrong, 1e300, np.where(measured, np.minimum(ratio, 1e299), 1e300)))
+    rank = np.where(held, np.inf, np.where(class_wrong, 1e300, np.where(measured, np.minimum(ratio, 1e299), 1e300)))
     flat = int(np.argmax(np.where(wrong, rank, -1.0)))
     place = tuple(int(i) for i in np.unravel_index(flat, got.shape))
-    kind = "unwritten" if poison[place] else "non-finite" if class_wrong[place] else "wrong-value"
+    kind = "unwritten" if held[place] else "non-finite" if class_wrong[place] else "wrong-value"
     plain = kind == "wrong-value"
     return Comparison(
         **common,

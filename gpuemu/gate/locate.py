@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 
 from gpuemu.gate.engine import Run, writer_of
-from gpuemu.gate.inputs import Argument, words_of
+from gpuemu.gate.inputs import Argument
+from gpuemu.gate.poison import holds
 from gpuemu.gate.results import Problem
 
 
@@ -31,21 +32,25 @@ def locate(problem: Problem, log: Any, arguments: Mapping[str, Argument], run: R
             nearest = _nearest_written(argument, index)
             index = nearest if nearest is not None else ()
         if index:
-            place = writer_of(log, argument.base, _byte_of(argument, index))
+            between = problem.kind in ("wrote-between-rows", "modified-input")  # their index is one of the buffer
+            at = int(np.dot(index, argument.base.strides)) if between else _byte_of(argument, index)
+            place = writer_of(log, argument.base, at)
     if place is None or place[0] is None:
         place = _kernel_place(run)
     return msgspec.structs.replace(problem, file=place[0], line=place[1]) if place else problem
 
 
 def _byte_of(argument: Argument, index: tuple[int, ...]) -> int:
-    """Byte offset of an element in the base buffer; the view and the base share index origin and strides."""
-    return int(np.dot(index, argument.base.strides)) if index else 0
+    """Byte offset of an element in the base buffer."""
+    start = argument.view.__array_interface__["data"][0] - argument.base.__array_interface__["data"][0]
+    return int(start + np.dot(index, argument.view.strides)) if index else int(start)
 
 
 def _nearest_written(argument: Argument, index: tuple[int, ...]) -> tuple[int, ...] | None:
     """The written element closest to `index` in memory order."""
-    words = words_of(argument.view)
-    written = np.flatnonzero(words.reshape(-1) != np.iinfo(words.dtype).max)
+    if argument.poison is None:
+        return index
+    written = np.flatnonzero(~holds(argument.view, argument.poison).reshape(-1))
     if not written.size:
         return None
     flat = int(np.ravel_multi_index(index, argument.view.shape))

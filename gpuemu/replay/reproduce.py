@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuemu.gate.dtypes import FORMATS, numpy_dtype
+from gpuemu.gate.dtypes import FORMATS, INTEGERS, numpy_dtype
 from gpuemu.gate.judge import compare
+from gpuemu.gate.poison import poison_of
 from gpuemu.replay.format import Argument, ArrayArgument, OutputRecord, ReplayRecord, TensorMapArgument
 from gpuemu.replay.read import Replay
 from gpuemu.replay.source import SourceRun
@@ -204,7 +205,10 @@ def judge_outputs(replay: Replay, memory: list[NDArray[np.uint8]]) -> list[str]:
             continue
         got = view(memory, output.buffer, output.offset, output.dtype, output.shape, output.strides)
         exact, bound = _doubles(replay, output, output.exact), _doubles(replay, output, output.bound)
-        comparison = compare(output.name, got, output.dtype if output.dtype in FORMATS else "int64", exact, bound)
+        dtype = output.dtype if output.dtype in FORMATS else "int64"
+        known = any(dtype_of(output.dtype) == numpy_dtype(n) for n in (*FORMATS, *INTEGERS))
+        poison = poison_of(replay.record.case.seed, output.dtype) if known else None
+        comparison = compare(output.name, got, dtype, exact, bound, poison)
         if comparison.kind is not None:
             words.append(comparison.words())
     return words

@@ -1,9 +1,12 @@
 """Shapes and cases: coverage of candidates, independence of seeds, the quick subset."""
 
+import itertools
+
 import pytest
 
-from gpuemu.gate.cases import enumerate_cases, quick_subset, shapes_of
+from gpuemu.gate.cases import enumerate_cases
 from gpuemu.gate.declare import Input, Op, Output, collecting, op
+from gpuemu.gate.shapes import shapes_of
 from ptx.errors import InvalidInput
 
 
@@ -61,20 +64,26 @@ def test_seeds_differ_by_everything_that_a_case_is():
     assert {c.padded for c in cases} == {True, False}
 
 
-def test_quick_keeps_ends_dtypes_and_distributions():
-    shapes = shapes_of(make_op())
-    kept = quick_subset(shapes)
-    assert kept[0] == shapes[0] and kept[-1] == shapes[-1] and len(kept) <= len(shapes) // 2
-    cases = enumerate_cases([make_op()], seed=1, targets=["sm_80"], quick=True)
-    assert len(cases) == len(kept) * 9
+def test_quick_keeps_every_pair_of_two_settings():
+    """No size at a boundary of a dim, no dtype and no distribution may be dropped in silence."""
+    whole = enumerate_cases([make_op(), make_op(name="b")], seed=1, targets=["sm_80", "sm_90"])
+    kept = enumerate_cases([make_op(), make_op(name="b")], seed=1, targets=["sm_80", "sm_90"], quick=True)
+    assert {c.seed for c in kept} <= {c.seed for c in whole} and len(kept) < len(whole) / 3
+    assert [c.index for c in kept] == list(range(len(kept)))
+
+    def pairs(cases):
+        settings = [{**c.dims, "dtype": c.dtype, "distribution": c.distribution, "target": c.target} for c in cases]
+        return {(c.op, p) for c, s in zip(cases, settings, strict=True) for p in itertools.combinations(s.items(), 2)}
+
+    assert pairs(kept) == pairs(whole)
 
 
 @pytest.mark.parametrize(
     "changes, message",
     [
         ({"outputs": {}}, "no outputs"),
-        ({"dtypes": ("int32",)}, "not a floating-point format"),
-        ({"dims": {"M": (0,), "N": (1,)}}, "must be integers >= 1"),
+        ({"dtypes": ("bool8",)}, "unknown dtype"),
+        ({"dims": {"M": (-1,), "N": (1,)}}, "must be integers >= 0"),
         ({"inputs": {"x": "M K"}}, "axis 'K' is not a dim"),
         ({"inputs": {"x": Input("N", padded=True)}}, "padded rows"),
         ({"inputs": {"x": Input("N", nonfinite=("infinity",))}}, "nonfinite takes"),

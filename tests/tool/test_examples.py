@@ -90,7 +90,7 @@ def test_names_mean_nothing_and_workers_change_nothing(tmp_path):
 
 
 def test_every_op_of_the_examples_has_the_shapes_that_the_gate_promises():
-    from gpuemu.gate.cases import shapes_of
+    from gpuemu.gate.shapes import shapes_of
     from gpuemu.gate.discover import find_files, load_ops
 
     ops, broken = load_ops(find_files([EXAMPLES]))

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from gpuemu.gate.dtypes import FORMATS, to_storage
+from gpuemu.gate.dtypes import FORMATS, canonical_nan, numpy_dtype, to_float64, to_storage
 from gpuemu.gate.judge import MARGIN, compare
+from gpuemu.gate.poison import POISONS, Poison, fill, holds, poison_of
 
 INF, NAN, BIG = np.inf, np.nan, 65504.0
 
@@ -48,10 +49,36 @@ def test_an_infinite_bound_is_not_judged_and_counted():
     assert result.kind is None and result.judged == 1 and result.elements == 2
 
 
-def test_poison_is_unwritten_even_where_nan_is_expected():
+def test_a_nan_poison_is_unwritten_even_where_nan_is_expected():
     words = np.array([0xFFFF, 0x7E00], np.uint16).view(np.float16)
-    result = compare("y", words, "float16", np.array([NAN, NAN]), np.zeros(2))
+    result = compare("y", words, "float16", np.array([NAN, NAN]), np.zeros(2), Poison(0xFFFF, True))
     assert (result.kind, result.index, result.wrong) == ("unwritten", (0,), 1)
+
+
+def test_a_finite_poison_is_unwritten_only_where_it_is_wrong():
+    held = poison_of(4, "float16")
+    assert not held.certain and POISONS[4 // 2 % 3] == "finite"
+    words = np.full(2, held.word, np.uint16).view(np.float16)
+    value = float(words[0])
+    assert compare("y", words, "float16", np.array([value, value]), np.zeros(2), held).kind is None
+    result = compare("y", words, "float16", np.array([value, 1.0]), np.zeros(2), held)
+    assert (result.kind, result.index, result.wrong) == ("unwritten", (1,), 1)
+
+
+@pytest.mark.parametrize("dtype", [*FORMATS, "int32", "int8"])
+def test_poisons_differ_and_none_is_a_number_that_kernels_make_often(dtype):
+    found = {poison_of(seed, dtype).word for seed in (0, 2, 4)}
+    assert len(found) == (2 if FORMATS.get(dtype) and FORMATS[dtype].itemsize == 1 else 3)
+    for seed in (0, 2, 4):
+        array = np.empty(3, numpy_dtype(dtype))
+        fill(array, poison_of(seed, dtype))
+        assert holds(array, poison_of(seed, dtype)).all() and not (array == 0).any()
+        if dtype in FORMATS:
+            value = to_float64(array)
+            form = FORMATS[dtype]
+            assert np.isnan(value).all() == poison_of(seed, dtype).certain
+            assert np.isnan(value).all() or (form.largest / 8 < value).all()
+            assert canonical_nan(form) not in (found if form.itemsize > 1 else ())
 
 
 def test_borderline_is_not_a_finding():
