@@ -177,6 +177,6 @@ def kl_divergence(run, p, logq, y):
 )  # fmt: skip
 def mean_squared_error(run, a, b, y):
     count = triton.cdiv(a.size, 256)
-    parts = np.empty(count, np.float32)
+    parts = run.empty((count,), "float32")
     run(square_kernel, (count,), a, b, parts, a.size, 256, BLOCK=64)
     run(finish_kernel, (1,), parts, y, count, a.size, BLOCK=16)
