@@ -17,6 +17,9 @@ div.full, sqrt.approx, rsqrt.approx
 exp(z)        computed as ex2(z * log2 e): the argument carries relative error 2u (the rounded constant, the product)
               besides that of z itself, and an absolute error d of the exponent is a relative error d of the result.
 
+`running` composes these: an op's formula evaluated with a bound carried along. Most schemas of `gpuemu.schemas` state
+their error model that way.
+
 A kernel that rounds an intermediate to a narrow format makes more error than these bounds allow, and that is meant to
 be seen. State it (`precision=`) where it is intended: the verdict shows the mode.
 
@@ -26,10 +29,12 @@ bound means "not judged here"; an output with no judged element is not called ch
 
 from gpuemu.bounds.absolute import absolute
 from gpuemu.bounds.attention import attention, causal_mask
-from gpuemu.bounds.model import Bound, Exact, Model, half_ulp, statement_of
+from gpuemu.bounds.formula import formula
+from gpuemu.bounds.model import Bound, Exact, Model, family_of, half_ulp, statement_of
 from gpuemu.bounds.norms import layernorm, rmsnorm
 from gpuemu.bounds.pointwise import elementwise, exact, gelu
 from gpuemu.bounds.products import dot, fused_dot, tensor_core
+from gpuemu.bounds.running import Running, constant, lift
 from gpuemu.bounds.rows import cross_entropy, softmax
 from gpuemu.bounds.sums import loop_depth, total, tree_depth
 
@@ -37,17 +42,22 @@ __all__ = [
     "Bound",
     "Exact",
     "Model",
+    "Running",
     "absolute",
     "attention",
     "causal_mask",
+    "constant",
     "cross_entropy",
     "dot",
     "elementwise",
     "exact",
+    "family_of",
+    "formula",
     "fused_dot",
     "gelu",
     "half_ulp",
     "layernorm",
+    "lift",
     "loop_depth",
     "rmsnorm",
     "softmax",

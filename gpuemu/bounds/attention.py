@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from gpuemu.bounds.model import LEAST32, TINY32, U32, Bound, Exact, Model
-from gpuemu.bounds.products import dot_bound, tensor_core
+from gpuemu.bounds.products import dot_bound, product_words, tensor_core
 from gpuemu.bounds.sums import loop_depth
 from gpuemu.gate.dtypes import FORMATS
 
@@ -91,4 +91,4 @@ def attention(
             bound = np.where(np.isnan(bound), 2 * largest, bound)
         return {out: bound} if out else bound
 
-    return Model(evaluate, "attention in binary32, probabilities in the inputs' format", modes)
+    return Model(evaluate, "attention in binary32, probabilities in the inputs' format", modes, "attention", product_words)

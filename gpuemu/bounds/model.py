@@ -42,25 +42,38 @@ Bound = F64 | float | Mapping[str, F64 | float]
 class Model:
     """A ready error model: `evaluate` gives the bound, `says` its terms in words.
 
-    `precision`: by dtype, how products are made where that is not the default; the verdict shows it.
+    `precision`: by dtype, how products are made where that is not the default; the verdict shows it. `family`: the
+    name under which `gpuemu calibrate` keeps what controls use of the model ("" = its words). `products`: the words
+    for how products of (dtype, device) are made, where the model has some.
     """
 
     evaluate: Callable[[Exact], Bound]
     says: str
     precision: Mapping[str, str] = field(default_factory=dict)
+    family: str = ""
+    products: Callable[[str, str, str | None], str] | None = None
 
     def __call__(self, exact: Exact) -> Bound:
         return self.evaluate(exact)
 
-    def statement(self, dtype: str) -> str:
-        """The words for a case of `dtype`."""
+    def statement(self, dtype: str, device: str | None = None) -> str:
+        """The words for a case of `dtype` on `device`."""
         mode = self.precision.get(dtype)
+        if self.products is not None and device is not None:
+            return f"{self.says}, {self.products(dtype, device, mode)}"
         return f"{self.says}, {mode} products" if mode else self.says
 
 
-def statement_of(bound: Callable[..., object], dtype: str) -> str:
+def statement_of(bound: Callable[..., object], dtype: str, device: str | None = None) -> str:
     """The words that a verdict shows for an error model, also for an author's own function."""
-    return bound.statement(dtype) if isinstance(bound, Model) else f"author's model '{getattr(bound, '__name__', '?')}'"
+    if isinstance(bound, Model):
+        return bound.statement(dtype, device)
+    return f"author's model '{getattr(bound, '__name__', '?')}'"
+
+
+def family_of(bound: Callable[..., object]) -> str | None:
+    """The model's family for calibration; None for an author's own function, which is never calibrated."""
+    return (bound.family or bound.says) if isinstance(bound, Model) else None
 
 
 def where_finite(bound: F64, size: F64) -> F64:

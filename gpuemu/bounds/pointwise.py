@@ -14,12 +14,12 @@ def elementwise(ulps: float, *, of: str | None = None) -> Model:
         bounds = {n: 2 * ulps * U32 * np.abs(v) + LEAST32 for n, v in exact.outputs.items() if of in (None, n)}
         return dict(bounds)
 
-    return Model(evaluate, f"{ulps:g} ulp of binary32")
+    return Model(evaluate, f"{ulps:g} ulp of binary32", family="elementwise")
 
 
 def exact() -> Model:
     """No error but the rounding to the output's format: copies, maxima, one correctly rounded operation."""
-    return Model(lambda run: 0.0, "correctly rounded")
+    return Model(lambda run: 0.0, "correctly rounded", family="exact")
 
 
 def gelu(x: str, *, erf_ulps: float = 2.0) -> Model:
@@ -35,4 +35,4 @@ def gelu(x: str, *, erf_ulps: float = 2.0) -> Model:
         y = np.abs(next(iter(exact.outputs.values())))
         return values / 2 * ((3 + 2 * erf_ulps) * U32) + 2 * U32 * y + LEAST32
 
-    return Model(evaluate, f"gelu in binary32 (erf {erf_ulps:g} ulp)")
+    return Model(evaluate, f"gelu in binary32 (erf {erf_ulps:g} ulp)", family="gelu")

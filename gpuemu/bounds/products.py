@@ -56,6 +56,18 @@ def tensor_core(device: str, dtype: str) -> Core:
     return Core(row // size, width, min(width, 23))
 
 
+def product_words(dtype: str, device: str, mode: str | None) -> str:
+    """How products of `dtype` are made on `device`, for the verdict."""
+    if dtype not in FORMATS:
+        return "integer products"
+    if mode is not None or dtype == "float32":
+        return f"{mode or 'ieee'} products"
+    core = tensor_core(device, dtype)
+    if FORMATS[dtype].itemsize == 1 and core.width < 20:
+        return f"{FORMATS[dtype].short} products of which {core.width} bits are kept while they are added"
+    return f"{FORMATS[dtype].short} products accumulated in binary32"
+
+
 def _size(x: F64, y: F64) -> F64:
     with np.errstate(invalid="ignore", over="ignore"):
         size: F64 = x @ y
@@ -114,7 +126,7 @@ def dot(
             bound = bound + np.where(bound > 0, parts * U32 * (_size(np.abs(x), np.abs(y)) + bound), 0.0)
         return {out: bound} if out else bound
 
-    return Model(evaluate, f"sum of {a}*{b} in binary32", modes)
+    return Model(evaluate, f"sum of {a}*{b} in binary32", modes, "dot", product_words)
 
 
 def fused_dot(
@@ -141,14 +153,14 @@ def fused_dot(
         with np.errstate(invalid="ignore", over="ignore"):
             factor: F64 = np.ones(())
             for name in scales:
-                factor = factor * np.abs(exact.inputs[name])
+                factor = factor * np.abs(exact.inputs[name]) if name in exact.inputs else factor
             product = dot_bound(x, y, exact.dtype, exact.device, modes.get(exact.dtype))
             size = _size(np.abs(x), np.abs(y)) + product
-            added = np.abs(exact.inputs[bias]) if bias else 0.0
+            added = np.abs(exact.inputs[bias]) if bias in exact.inputs else 0.0
             rounding = (len(scales) + 1) * U32 * size * factor + U32 * added + LEAST32 * (size + 3)
             y_size = size * factor + added
             bound: F64 = slope * (product * factor + rounding) * (1 + 8 * U32) + 2 * ulps * U32 * y_size
         return bound
 
     words = f"sum of {a}*{b} in binary32" + (f", times {', '.join(scales)}" if scales else "")
-    return Model(evaluate, words + (f", plus {bias}" if bias else ""), modes)
+    return Model(evaluate, words + (f", plus {bias}" if bias else ""), modes, "fused_dot", product_words)

@@ -31,7 +31,7 @@ def softmax(x: str, *, axis: int = -1, depth: Callable[[int], int] = tree_depth)
             bound: F64 = share * (1 + share) * (e / total) + (1 + n * (e / total)) * TINY32 / total
             return bound
 
-    return Model(evaluate, "softmax in binary32 (ex2.approx 2 ulp, division 2 ulp)")
+    return Model(evaluate, "softmax in binary32 (ex2.approx 2 ulp, division 2 ulp)", family="softmax")
 
 
 def cross_entropy(x: str, label: str, *, loss: str = "loss", lse: str | None = "lse", tile: int | None = None) -> Model:
@@ -68,4 +68,4 @@ def cross_entropy(x: str, label: str, *, loss: str = "loss", lse: str | None = "
                 bounds[lse] = whole
         return dict(bounds)
 
-    return Model(evaluate, "log-sum-exp in binary32 (ex2.approx 2 ulp, lg2.approx 2**-22)")
+    return Model(evaluate, "log-sum-exp in binary32 (ex2.approx 2 ulp, lg2.approx 2**-22)", family="cross_entropy")

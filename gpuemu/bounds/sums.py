@@ -34,4 +34,4 @@ def total(terms: Callable[..., F64], *, depth: int | Callable[[int], int], axis:
         steps = (depth(n) if callable(depth) else depth) + 1
         return where_finite(size * (steps * U32 * (1 + steps * U32)) + n * LEAST32, size)
 
-    return Model(evaluate, "sum in binary32")
+    return Model(evaluate, "sum in binary32", family="sum")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuemu.gate.declare import KINDS, NONFINITE, VIEWS, Input, Op, Output, dims_of
-from gpuemu.gate.dims import axes_of
+from gpuemu.gate.dims import axes_of, names_in
 from gpuemu.gate.dtypes import FORMATS, INTEGERS, dtype_name
 from ptx.errors import InvalidInput
 
@@ -76,7 +76,7 @@ def _check_input(op: Op, label: str, given: Input, wrong: Callable[..., InvalidI
     if unknown := set(given.nonfinite) - set(NONFINITE):
         raise wrong(f"input {label}: nonfinite takes {', '.join(NONFINITE)}, not {', '.join(sorted(unknown))}")
     for end in (given.low, given.high):
-        if isinstance(end, str) and end not in op.dims:
+        if isinstance(end, str) and names_in(end) - set(op.dims):
             raise wrong(f"input {label}: range end '{end}' is not a dim")
     if given.kind is not None and given.kind not in KINDS:
         raise wrong(f"input {label}: unknown kind '{given.kind}'", f"one of {', '.join(KINDS)}")

@@ -64,7 +64,7 @@ class Input:
     `kind`: what the values mean, which chooses the structured ones among them (`gate/values.py`, `gate/indices.py`).
     Of floats: "value"; "gradient" (an upstream gradient: 0, 1, 2, ..., not all ones); "scale" (of a quantised block:
     positive, powers of two in the exact mode, extremes in the adversarial distribution). Of integers, all in [low,
-    high), whose ends are integers or dims: "any"; "duplicates" (few distinct values); "sorted"; "unique" (along the
+    high), whose ends are integers or expressions of dims: "any"; "duplicates" (few distinct values); "sorted"; "unique" (along the
     last axis, or over all of the array where it is a table); "offsets" (cumulative: first 0, last `high`, with empty
     segments); "lengths" (low <= length <= high, both ends included); "flags" (0 or 1).
 

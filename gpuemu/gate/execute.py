@@ -91,7 +91,7 @@ class CaseRunner:
         exactness = tuple(dict.fromkeys(note for r in run.results for note in notes_of(r)))
         common: dict[str, Any] = {
             "case": case,
-            "model": statement_of(op.bound, case.dtype),
+            "model": statement_of(op.bound, case.dtype, case.device or case.target),
             "comparisons": comparisons,
             "exactness": exactness,
         }

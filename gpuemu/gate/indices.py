@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gpuemu.gate.bits import Bits
 from gpuemu.gate.declare import Input
+from gpuemu.gate.dims import size_of_axis
 from gpuemu.gate.dtypes import numpy_dtype
 from ptx.errors import InvalidInput
 
@@ -40,12 +41,12 @@ def integers(
 ) -> NDArray[Any]:
     """Values for one integer input of `shape` and `dtype` (default: the argument's, else int32).
 
-    The range is [low, high); ends may be dims. Without ends: 0 and 1 for a fixed dtype, all of the dtype's range for a
+    The range is [low, high); ends may be expressions of dims. Without ends: 0 and 1 for a fixed dtype, all of the dtype's range for a
     swept one (small numbers in the exact mode). Raises InvalidInput for a range that cannot fill a "unique" array.
     """
     fixed = argument.dtype if isinstance(argument.dtype, str) else None
     form = numpy_dtype(dtype or fixed or "int32")
-    low, high = (dims[e] if isinstance(e, str) else e for e in (argument.low, argument.high))
+    low, high = (size_of_axis(e, dims) if isinstance(e, str) else e for e in (argument.low, argument.high))
     if low is None and high is None and argument.dtype is None and form.kind in "iu":
         info = np.iinfo(form)
         low, high = int(info.min), int(info.max) + 1
