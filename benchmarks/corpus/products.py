@@ -138,7 +138,7 @@ def tiles(M, N):
     dims=DIMS, inputs={"a": Input("M K", largest=2.0**10, padded=True), "b": Input("K N", largest=2.0**10, padded=True)},
     outputs={"c": Output("M N", padded=True)}, reference=lambda a, b: a @ b, bound=bounds.dot("a", "b", precision=TF32),
 )  # fmt: skip
-def matmul(run, a, b, c, M, N, K):
+def matmul_tiles(run, a, b, c, M, N, K):
     run(matmul_kernel, tiles(M, N), a, b, c, M, N, K, *strides(a, b), c.strides[0] // c.itemsize, **BLOCKS)
 
 
