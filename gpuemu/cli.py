@@ -2,6 +2,7 @@
 
 Exit codes of `ci` and `run`: 0 clean, 1 findings, 2 usage or configuration, 3 could not be checked (130: Ctrl-C).
 `diff`: 0 clean, 1 a limit is broken, 2 usage or configuration, 3 could not be measured.
+`mutate`: 0, 1 the score is below the one asked for, 2 usage, 3 no mutant ran.
 `doctor`: 0 kernels can be checked here, 3 they cannot. `init`: 0, 2 usage.
 `reproduce`: 1 reproduced, 0 passes now, 2 usage, 3 cannot run (also: no such replay) or the bytes differ.
 """
@@ -18,6 +19,7 @@ from gpuemu.commands.diff import diff
 from gpuemu.commands.doctor import doctor
 from gpuemu.commands.init import init
 from gpuemu.commands.isa import isa
+from gpuemu.commands.mutate import mutate
 from gpuemu.commands.reproduce import reproduce
 from gpuemu.commands.run import run
 from gpuemu.render import render_error
@@ -34,6 +36,7 @@ cli.add_command(diff)
 cli.add_command(doctor)
 cli.add_command(init)
 cli.add_command(isa)
+cli.add_command(mutate)
 cli.add_command(reproduce)
 cli.add_command(run)
 

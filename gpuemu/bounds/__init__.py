@@ -34,8 +34,8 @@ from gpuemu.bounds.model import Bound, Exact, Model, family_of, half_ulp, statem
 from gpuemu.bounds.norms import layernorm, rmsnorm
 from gpuemu.bounds.pointwise import elementwise, exact, gelu
 from gpuemu.bounds.products import dot, fused_dot, tensor_core
-from gpuemu.bounds.running import Running, constant, lift
 from gpuemu.bounds.rows import cross_entropy, softmax
+from gpuemu.bounds.running import Running, constant, lift
 from gpuemu.bounds.sums import loop_depth, total, tree_depth
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 Each operand reaches the result through at most k roundings, so the computed value is the exact formula with every
 operand multiplied by some (1 + d), |d| <= (1+u)**k - 1 < 1.01ku (Higham, "Accuracy and Stability of Numerical
-Algorithms", 2nd ed., lemma 3.1 and 3.4). The error is therefore at most that times the *same formula on absolute values,
-with every minus a plus*: `formula`. No cancellation, no reordering and no fused multiply-add escapes it.
+Algorithms", 2nd ed., lemma 3.1 and 3.4). The error is therefore at most that times the *same formula on absolute
+values, with every minus a plus*: `formula`. No cancellation, no reordering and no fused multiply-add escapes it.
 
 A division by a number known exactly (a length) is one more rounding, two units where it is approximate.
 """

@@ -5,7 +5,7 @@
     allclose        |got - want| <= 1e-2 + 1e-2 |want|, NaN equal to NaN: what tutorials use for 16-bit results, and
                     KernelBench
     assert_close    the defaults of torch.testing.assert_close by dtype: float32 1e-5 + 1.3e-6 |want|, float16 1e-5 +
-                    1e-3 |want|, bfloat16 1e-5 + 1.6e-2 |want|; 8-bit formats as bfloat16 here (torch has none for them);
+                    1e-3 |want|, bfloat16 1e-5 + 1.6e-2 |want|; 8-bit formats as bfloat16 here (torch has none);
                     integers equal
     published       an absolute tolerance that somebody published for the op
 

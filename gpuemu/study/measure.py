@@ -10,6 +10,7 @@ passed, and the study is then not green.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,9 @@ from gpuemu.gate.cases import Case, enumerate_cases
 from gpuemu.gate.declare import Op
 from gpuemu.gate.discover import load_file
 from gpuemu.gate.dtypes import F64, FORMATS
-from gpuemu.gate.engine import Run
-from gpuemu.gate.execute import byte_problems, engine_problems, launch, oracle, reason_of, value_problems
-from gpuemu.gate.inputs import Argument, absent, make_arguments, reference_inputs
-from gpuemu.gate.judge import compare
+from gpuemu.gate.execute import reason_of
+from gpuemu.gate.inputs import Argument, absent, reference_inputs
+from gpuemu.gate.once import judge_once
 from gpuemu.gate.results import CaseResult
 from gpuemu.study.corpus import Subject
 from gpuemu.study.judgements import rejected
@@ -103,30 +103,20 @@ def measure(op: Op, subject: Subject, source: str, case: Case) -> Measured:
         "distribution": case.distribution,
     }  # fmt: skip
     try:
-        arguments = make_arguments(op, case)
-        run = Run(case)
-        launch(op, case, arguments, run)
-        _, exact, bounds = oracle(op, case, arguments)
-        comparisons = tuple(
-            compare(n, arguments[n].view, arguments[n].dtype, exact[n], bounds[n], arguments[n].poison) for n in exact
-        )
+        judged = judge_once(op, case)
     except Exception as error:
         return Measured(**common, rejected={}, reason=reason_of(error))
-    problems = [*engine_problems(run), *byte_problems(arguments), *value_problems(comparisons)]
-    if not problems:
-        for comparison in comparisons:
-            if comparison.elements and not comparison.judged:
-                return Measured(**common, rejected={}, reason=f"not judged: output {comparison.output}")
+    arguments, exact, problems = judged.arguments, judged.exact, judged.problems
     outputs = {n: (arguments[n].view, arguments[n].dtype) for n in exact}
     verdict = {"derived fp64": bool(problems)}
     verdict.update(rejected(outputs, exact, same_precision(op, case, arguments), subject.published))
     kinds = tuple(dict.fromkeys(p.kind for p in problems))
     return Measured(
-        **common, rejected=verdict, kinds=kinds, ratio=max((c.worst_ratio for c in comparisons), default=0.0)
+        **common, rejected=verdict, kinds=kinds, ratio=max((c.worst_ratio for c in judged.comparisons), default=0.0)
     )
 
 
-def same_precision(op: Op, case: Case, arguments: dict[str, Argument]) -> dict[str, F64] | None:
+def same_precision(op: Op, case: Case, arguments: Mapping[str, Argument]) -> dict[str, F64] | None:
     """The op's reference evaluated on binary32 arrays; None where the reference cannot take them."""
     narrow = {
         n: v.astype(np.float32) if arguments[n].dtype in FORMATS else v for n, v in reference_inputs(arguments).items()
