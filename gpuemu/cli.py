@@ -1,6 +1,7 @@
 """The command line. Each command is a file of `gpuemu/commands/` that imports what it needs when it runs.
 
 Exit codes of `ci` and `run`: 0 clean, 1 findings, 2 usage or configuration, 3 could not be checked (130: Ctrl-C).
+`calibrate`: 0 written, 1 written and a held-out control is flagged, 2 usage, or a control is wrong.
 `diff`: 0 clean, 1 a limit is broken, 2 usage or configuration, 3 could not be measured.
 `mutate`: 0, 1 the score is below the one asked for, 2 usage, 3 no mutant ran.
 `doctor`: 0 kernels can be checked here, 3 they cannot. `init`: 0, 2 usage.
@@ -14,6 +15,7 @@ from typing import NoReturn
 
 import click
 
+from gpuemu.commands.calibrate import calibrate
 from gpuemu.commands.ci import ci
 from gpuemu.commands.diff import diff
 from gpuemu.commands.doctor import doctor
@@ -31,6 +33,7 @@ def cli() -> None:
     """Execute GPU kernels' real PTX on the CPU, and check what they compute."""
 
 
+cli.add_command(calibrate)
 cli.add_command(ci)
 cli.add_command(diff)
 cli.add_command(doctor)

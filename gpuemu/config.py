@@ -12,6 +12,7 @@
     timeout = 300.0                # seconds for one case
     replays = ".gpuemu/replays"
     expect = "expected.toml"
+    tolerances = "tolerances.toml" # a file of `gpuemu calibrate`
 
     [tool.gpuemu.diff]             # `gpuemu diff`
     targets = ["sm_80", "sm_90"]   # what is measured for
@@ -58,6 +59,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     timeout: float | None = None
     replays: str | None = None
     expect: str | None = None
+    tolerances: str | None = None
     diff: DiffConfig = DiffConfig()
 
 
@@ -123,4 +125,5 @@ def _relative(config: Config, place: Path) -> Config:
         paths=tuple(str(place / p) for p in config.paths) if config.paths is not None else None,
         replays=str(place / config.replays) if config.replays is not None else None,
         expect=str(place / config.expect) if config.expect is not None else None,
+        tolerances=str(place / config.tolerances) if config.tolerances is not None else None,
     )

@@ -91,4 +91,6 @@ def attention(
             bound = np.where(np.isnan(bound), 2 * largest, bound)
         return {out: bound} if out else bound
 
-    return Model(evaluate, "attention in binary32, probabilities in the inputs' format", modes, "attention", product_words)
+    return Model(
+        evaluate, "attention in binary32, probabilities in the inputs' format", modes, "attention", product_words
+    )

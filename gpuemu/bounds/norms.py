@@ -51,8 +51,8 @@ def layernorm(
             highest = 1 / np.sqrt(np.maximum(v + eps - off, eps * (1 - 2 * U32))) * (1 + _ROOT * U32)
             lowest = 1 / np.sqrt(v + eps + off) * (1 - _ROOT * U32)
             spread = np.maximum(highest - true, true - lowest)
-            w = np.abs(exact.inputs[weight]) if weight in exact.inputs else 1.0
-            b = np.abs(exact.inputs[bias]) if bias in exact.inputs else 0.0
+            w = np.abs(exact.inputs[weight]) if weight is not None and weight in exact.inputs else 1.0
+            b = np.abs(exact.inputs[bias]) if bias is not None and bias in exact.inputs else 0.0
             moved = m + U32 * (np.abs(d) + m)
             size = (np.abs(d) + moved) * highest * w
             bound: F64 = (moved * highest + np.abs(d) * spread) * w + 3 * U32 * size + U32 * (size + b) + 3 * LEAST32
@@ -87,7 +87,7 @@ def rmsnorm(
             root = 1 / np.sqrt((values * values).mean(axis=-1, keepdims=True) + eps)
             share = U32 * ((steps + 6) / 2 + _ROOT)
             share = share * (1 + 2 * share)
-            w = np.abs(exact.inputs[weight]) if weight in exact.inputs else 1.0
+            w = np.abs(exact.inputs[weight]) if weight is not None and weight in exact.inputs else 1.0
             bound: F64 = (share + 3 * U32) * np.abs(values) * root * w + LEAST32 * (1 + w)
         bounds = {y: bound}
         if rstd is not None:

@@ -156,7 +156,7 @@ def fused_dot(
                 factor = factor * np.abs(exact.inputs[name]) if name in exact.inputs else factor
             product = dot_bound(x, y, exact.dtype, exact.device, modes.get(exact.dtype))
             size = _size(np.abs(x), np.abs(y)) + product
-            added = np.abs(exact.inputs[bias]) if bias in exact.inputs else 0.0
+            added = np.abs(exact.inputs[bias]) if bias is not None and bias in exact.inputs else 0.0
             rounding = (len(scales) + 1) * U32 * size * factor + U32 * added + LEAST32 * (size + 3)
             y_size = size * factor + added
             bound: F64 = slope * (product * factor + rounding) * (1 + 8 * U32) + 2 * ulps * U32 * y_size

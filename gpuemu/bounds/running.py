@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +58,8 @@ class Running:
     def __neg__(self) -> Running:
         return Running(-self.value, self.error)
 
-    def __getitem__(self, index: object) -> Running:
-        return Running(self.value[index], np.broadcast_to(self.error, self.value.shape)[index])  # type: ignore[index]
+    def __getitem__(self, index: Any) -> Running:
+        return Running(self.value[index], np.broadcast_to(self.error, self.value.shape)[index])
 
     @property
     def turned(self) -> Running:
@@ -115,14 +116,20 @@ class Running:
         return Running(np.abs(self.value), self.error)
 
     def sum(
-        self, axis: int, *, keepdims: bool = False, depth: int | Callable[[int], int] = tree_depth
+        self,
+        axis: int,
+        *,
+        keepdims: bool = False,
+        depth: int | Callable[[int], int] = tree_depth,
+        atomic: bool = False,
     ) -> Running:
-        """A sum over one axis in any order in which a term passes through at most `depth` additions."""
+        """A sum over one axis in any order in which a term passes through at most `depth` additions. `atomic`: perhaps
+        by float32 atomics in global memory, which flush subnormal operands and results (PTX ISA, red, atom)."""
         n = self.value.shape[axis]
         steps = depth(n) if callable(depth) else depth
         error = np.broadcast_to(self.error, self.value.shape)
         size = (np.abs(self.value) + error).sum(axis=axis, keepdims=keepdims)
-        own = size * (steps * U32 * (1 + 2 * steps * U32)) + n * LEAST32
+        own = size * (steps * U32 * (1 + 2 * steps * U32)) + n * (2 * TINY32 if atomic else LEAST32)
         value = self.value.sum(axis=axis, keepdims=keepdims)
         total = error.sum(axis=axis, keepdims=keepdims) + own
         return Running(value, np.where(size * (1 + 2.0**-20) < LARGEST32, total, np.inf))
@@ -136,7 +143,7 @@ class Running:
         error = np.broadcast_to(self.error, self.value.shape).max(axis=axis, keepdims=keepdims, initial=0.0)
         return Running(self.value.max(axis=axis, keepdims=keepdims, initial=-np.inf), error)
 
-    def where(self, chosen: np.ndarray, other: float = 0.0) -> Running:  # type: ignore[type-arg]
+    def where(self, chosen: np.ndarray[Any, np.dtype[np.bool_]], other: float = 0.0) -> Running:
         """The value where `chosen` is True, the exact `other` elsewhere."""
         return Running(np.where(chosen, self.value, other), np.where(chosen, self.error, 0.0))
 

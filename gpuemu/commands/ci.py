@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 @click.option("--output", type=click.Path(), help="File for the report (default: standard output).")
 @click.option("--seed", type=int, help="Seed of the whole run.  [default: 0]")
 @click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this op; may be repeated.")
-@click.option("--quick", is_flag=True, help="About a third of the shapes; all dtypes and distributions.")
+@click.option("--quick", is_flag=True, help="Each pair of settings at least once: about a third of the cases.")
 @click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Compile for this; may be repeated.")
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
 @click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this dtype; may be repeated.")
 @click.option("--distribution", "distributions", multiple=True, metavar="NAME", help="Only this; may be repeated.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one case.  [default: 300]")
+@click.option("--tolerances", type=click.Path(), metavar="FILE", help="Tighten bounds by FILE of `gpuemu calibrate`.")
 @click.option("--expect", type=click.Path(), metavar="FILE", help="Exit 0 only if the findings are those of FILE.")
 @click.option("--no-alive-check", is_flag=True, help="Plant no bug to prove that the gate would find one.")
 def ci(
@@ -43,6 +44,7 @@ def ci(
     dtypes: tuple[str, ...],
     distributions: tuple[str, ...],
     timeout: float | None,
+    tolerances: str | None,
     expect: str | None,
     no_alive_check: bool,
 ) -> int:
@@ -80,6 +82,7 @@ def ci(
         replays=choose(None, config.replays, base.replays),
         root=str(root),
         alive=None if no_alive_check else str(root / ".gpuemu" / "alive"),
+        factors=factors_of(choose(tolerances, config.tolerances, None)),
     )
     expect = choose(expect, config.expect, None)
     expected = read_expected(Path(expect)) if expect else None
@@ -117,6 +120,15 @@ def alive_words(result: SweepResult, skipped: bool) -> str:
     if result.alive is None:
         return "not proven alive: nothing ran to the end"
     return f"alive: {result.alive.words}" if result.alive.proven else f"GATE NOT ALIVE: {result.alive.words}"
+
+
+def factors_of(file: str | None) -> dict[str, float]:
+    """The factors of a calibration file; none without one."""
+    from pathlib import Path
+
+    from gpuemu.gate.tolerances import read_tolerances
+
+    return read_tolerances(Path(file)).factors if file is not None else {}
 
 
 def _interrupt(*_: object) -> None:

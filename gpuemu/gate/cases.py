@@ -21,6 +21,7 @@ from gpuemu.gate.declare import Op
 from gpuemu.gate.shapes import shapes_of
 from gpuemu.gate.values import DISTRIBUTIONS
 
+
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to run. `index` is its place in the sweep; `seed` is 64 bits, shown as 16 hexadecimal digits."""
 
@@ -52,8 +53,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def quick_subset(cases: list[Case]) -> list[Case]:
-    """A pairwise cover of one op's cases: each pair of two dims' sizes, size and dtype, dtype and distribution, ... that
-    occurs in `cases` occurs in it. Indices are numbered anew by the caller."""
+    """A pairwise cover of one op's cases: each pair of two dims' sizes, size and dtype, dtype and distribution, ...
+    that occurs in `cases` occurs in it. Indices are numbered anew by the caller."""
     rows = [
         {**{f"dim {k}": v for k, v in c.dims.items()}, "dtype": c.dtype, "distribution": c.distribution,
          "target": c.target, **{f"option {k}": v for k, v in c.option.items()}}

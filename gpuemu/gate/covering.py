@@ -2,7 +2,8 @@
 
 Most faults of software need one or two particular settings together (Kuhn, Wallace, Gallo, "Software fault interactions
 and implications for software testing", IEEE TSE 30(6), 2004); a cover keeps each value, and each pair of values of two
-columns, at least once. Greedy: the row with most pairs not yet seen, the first of equals, so a cover is always the same.
+columns, at least once. Greedy: the row with most pairs not yet seen, the first of equals, so that a cover is always
+the same.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def pairwise(rows: Sequence[Mapping[str, Any]]) -> list[int]:
     if not rows:
         return []
     names = list(rows[0])
-    groups = list(combinations(names, 2)) or [(n,) for n in names]
+    groups: list[tuple[str, ...]] = [*combinations(names, 2)] or [(n,) for n in names]
     if not groups:
         return [0]
     columns: list[np.ndarray[Any, np.dtype[np.bool_]]] = []

@@ -64,9 +64,9 @@ class Input:
     `kind`: what the values mean, which chooses the structured ones among them (`gate/values.py`, `gate/indices.py`).
     Of floats: "value"; "gradient" (an upstream gradient: 0, 1, 2, ..., not all ones); "scale" (of a quantised block:
     positive, powers of two in the exact mode, extremes in the adversarial distribution). Of integers, all in [low,
-    high), whose ends are integers or expressions of dims: "any"; "duplicates" (few distinct values); "sorted"; "unique" (along the
-    last axis, or over all of the array where it is a table); "offsets" (cumulative: first 0, last `high`, with empty
-    segments); "lengths" (low <= length <= high, both ends included); "flags" (0 or 1).
+    high), whose ends are integers or expressions of dims: "any"; "duplicates" (few distinct values); "sorted"; "unique"
+    (along the last axis, or over all of the array where it is a table); "offsets" (cumulative: first 0, last `high`,
+    with empty segments); "lengths" (low <= length <= high, both ends included); "flags" (0 or 1).
 
     `views`: how the array may lie in memory besides dense, chosen by the case's seed. "padded" (rows in a larger
     buffer), "transposed" (last two axes swapped in memory), "expanded" (stride 0 along the first axis), "scalar"
@@ -235,7 +235,8 @@ def op(
         made_inputs = {k: v if isinstance(v, Input) else Input(v) for k, v in fields["inputs"].items()}
         made_outputs = {k: v if isinstance(v, Output) else Output(v) for k, v in fields["outputs"].items()}
         given, conditions, summed = fields.get("shapes"), fields.get("where"), fields.get("linear")
-        optional = [k for k, v in {**made_inputs, **made_outputs}.items() if v.optional]
+        optional = [k for k, i in made_inputs.items() if i.optional]
+        optional += [k for k, o in made_outputs.items() if o.optional]
         built = Op(
             name=label,
             dims={k: tuple(dict.fromkeys(v)) for k, v in fields["dims"].items()},
@@ -276,7 +277,7 @@ def _variants(
         rows = [dict(o) for o in options]
     if not optional:
         return tuple(rows[i] for i in pairwise(rows)) if isinstance(options, Mapping) else tuple(rows)
-    whole = [{**row, **more} for row in rows for more in _product({n: (True, False) for n in optional})]
+    whole = [{**row, **more} for row in rows for more in _product(dict.fromkeys(optional, (True, False)))]
     # Which of the listed variants a row belongs to counts as one more factor.
     labelled = [{**row, "": i // 2 ** len(optional)} for i, row in enumerate(whole)]
     return tuple(whole[i] for i in pairwise(labelled))

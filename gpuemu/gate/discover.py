@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gpuemu.gate.declare import Op, collecting
-from gpuemu.gate.placeholder import refuse_unfilled
+from gpuemu.gate.placeholder import Unfilled, refuse_unfilled
 from gpuemu.gate.results import BrokenFile
 from ptx.errors import GpuemuError, InvalidInput
 
@@ -66,7 +66,7 @@ def _declares_op(file: Path) -> bool:
 def load_file(file: Path) -> list[Op]:
     """Import one file and return the ops that it declares. Whatever the import raises, this raises.
 
-    InvalidInput for a file with places still to be filled in.
+    Unfilled for a file with places still to be filled in.
     """
     refuse_unfilled(file)
     with collecting() as ops:
@@ -103,6 +103,10 @@ def load_ops(files: Sequence[Path], only: Sequence[str] = ()) -> tuple[list[Op],
     for file in files:
         try:
             loaded = load_file(file)
+        except Unfilled as error:
+            where = "; ".join(error.diagnostic.notes)
+            broken.append(BrokenFile(file=str(file), reason=f"{error.diagnostic.what} ({where})"))
+            continue
         except GpuemuError:
             raise
         except Exception as error:
@@ -121,7 +125,8 @@ def load_ops(files: Sequence[Path], only: Sequence[str] = ()) -> tuple[list[Op],
             ops[op.name] = op
     if missing := [n for n in only if n not in ops]:
         known = ", ".join(ops) or "none"
-        raise InvalidInput(f"unknown op '{missing[0]}'", help=f"ops found: {known}")
+        unread = tuple(f"not loaded: {b.file}: {b.reason}" for b in broken)
+        raise InvalidInput(f"unknown op '{missing[0]}'", notes=unread, help=f"ops found: {known}")
     return [op for op in ops.values() if not only or op.name in only], broken
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gpuemu.bounds import Exact, statement_of
+from gpuemu.bounds import Exact, family_of, statement_of
 from gpuemu.gate.cases import Case
 from gpuemu.gate.declare import Op
 from gpuemu.gate.discover import load_file
@@ -46,13 +46,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What every worker is told.
 
     `replays`: folder for replays, None = write none. `root`: of reported paths. `scratch`: how the names of folders
-    begin that hold replays not yet finished.
+    begin that hold replays not yet finished. `factors`: of calibrated error models, by family.
     """
 
     root: str
     replays: str | None
     scratch: str = SCRATCH
     engine: str = "compiled"
+    factors: dict[str, float] = {}
 
 
 class CaseRunner:
@@ -83,7 +84,10 @@ class CaseRunner:
         launch(op, case, arguments, run)
         if not run.results:
             raise NotJudged("the launcher ran no kernel")
-        inputs, exact, bounds = oracle(op, case, arguments)
+        _, exact, bounds = oracle(op, case, arguments)
+        factor = self._settings.factors.get(family_of(op.bound) or "", 1.0)
+        if factor != 1.0:
+            bounds = {n: b * factor for n, b in bounds.items()}
         comparisons = tuple(
             compare(n, arguments[n].view, arguments[n].dtype, exact[n], bounds[n], arguments[n].poison) for n in exact
         )
@@ -91,17 +95,26 @@ class CaseRunner:
         exactness = tuple(dict.fromkeys(note for r in run.results for note in notes_of(r)))
         common: dict[str, Any] = {
             "case": case,
-            "model": statement_of(op.bound, case.dtype, case.device or case.target),
+            "model": self._model(op, case, factor),
+            "family": family_of(op.bound),
+            "layouts": {n: a.layout.kind for n, a in arguments.items() if a.layout.kind != "dense"},
             "comparisons": comparisons,
             "exactness": exactness,
         }
         if problems:
-            return self._explain(op, case, arguments, problems, exact, bounds, common)
+            return self._explain(op, case, arguments, problems, exact, bounds, common, factor)
         for comparison in comparisons:
             if comparison.elements and not comparison.judged:
                 raise NotJudged(f"the error model judges no element of output '{comparison.output}'")
         near = any(c.borderline for c in comparisons)
         return CaseResult(**common, verdict="borderline" if near else "pass")
+
+    def _model(self, op: Op, case: Case, factor: float) -> str:
+        """The words for what the case is judged by."""
+        if case.distribution == "exact":
+            return "integers whose sums are exact: any difference is a bug"
+        words = statement_of(op.bound, case.dtype, case.device or case.target)
+        return words if factor == 1.0 else f"{words}; {factor:g} of that by calibration"
 
     def _explain(
         self,
@@ -112,6 +125,7 @@ class CaseRunner:
         exact: Mapping[str, F64],
         bounds: Mapping[str, F64],
         common: dict[str, Any],
+        factor: float,
     ) -> CaseResult:
         """Run a failing case again with recording: confirm it, locate it, keep it."""
         again = make_arguments(op, case)
@@ -128,7 +142,7 @@ class CaseRunner:
                 replay = write_replay(
                     Path(self._settings.replays), root=Path(self._settings.root), case=case, launches=log.launches,
                     after=run.after, arguments=again, exact=exact, bounds=bounds, problems=tuple(placed),
-                    model=common["model"], scratch=self._settings.scratch,
+                    model=common["model"], factor=factor, scratch=self._settings.scratch,
                 )  # fmt: skip
             except OSError as error:  # a full disk costs the replay, not the finding
                 failed = error.strerror or str(error)
@@ -206,7 +220,9 @@ def byte_problems(arguments: Mapping[str, Argument]) -> list[Problem]:
 def value_problems(comparisons: tuple[Comparison, ...]) -> list[Problem]:
     """One problem for each output that is wrong."""
     return [
-        Problem(kind=c.kind, message=c.words(), array=c.output, index=c.index, error=c.error, allowed=c.allowed)
+        Problem(
+            kind=c.kind, message=c.words(), array=c.output, index=c.index, error=c.error, allowed=c.allowed, ulps=c.ulps
+        )
         for c in comparisons
         if c.kind in VALUE_KINDS
     ]

@@ -41,8 +41,9 @@ def integers(
 ) -> NDArray[Any]:
     """Values for one integer input of `shape` and `dtype` (default: the argument's, else int32).
 
-    The range is [low, high); ends may be expressions of dims. Without ends: 0 and 1 for a fixed dtype, all of the dtype's range for a
-    swept one (small numbers in the exact mode). Raises InvalidInput for a range that cannot fill a "unique" array.
+    The range is [low, high); ends may be expressions of dims. Without ends: 0 and 1 for a fixed dtype, all of the
+    dtype's range for a swept one (small numbers in the exact mode). Raises InvalidInput for a range that
+    cannot fill a "unique" array.
     """
     fixed = argument.dtype if isinstance(argument.dtype, str) else None
     form = numpy_dtype(dtype or fixed or "int32")
@@ -67,7 +68,9 @@ def integers(
         values = _unique(count, row, low, high, bits)
     elif kind == "offsets":
         rows = count // row
-        values = np.concatenate([_offsets(row, high, distribution, bits) for _ in range(rows)] or [np.zeros(0)])
+        values = np.concatenate(
+            [_offsets(row, high, distribution, bits) for _ in range(rows)] or [np.zeros(0, np.int64)]
+        )
     elif kind == "lengths":
         values = low + bits.below(max(high - low + 1, 1), count)
         if distribution in ("boundary", "adversarial"):
@@ -93,7 +96,7 @@ def _any(count: int, row: int, low: int, width: int, distribution: str, bits: Bi
         place = np.arange(count) % row
         pattern = np.repeat((np.arange(rows) + int(bits.below(4, 1)[0])) % 4, row)[:count]
         ends = np.where(place % 2 == 0, low, _signed(low + width - 1))
-        run = low + np.minimum(place, width - 1)
+        run = low + np.minimum(place, min(width - 1, 1 << 62))
         return np.select([pattern == 0, pattern == 1, pattern == 2], [first, ends, run], uniform)
     return uniform
 

@@ -136,9 +136,7 @@ def _one(value: float) -> F64:
     return np.array([value])
 
 
-def _derived(
-    op: Op, case: Case, name: str, dtype: str, layout: Layout, made: Mapping[str, Argument]
-) -> NDArray[Any]:
+def _derived(op: Op, case: Case, name: str, dtype: str, layout: Layout, made: Mapping[str, Argument]) -> NDArray[Any]:
     known = {**case.dims, **case.option, "dtype": case.dtype, **absent(op), **reference_inputs(made)}
     function = op.inputs[name].derived
     assert function is not None
@@ -167,7 +165,8 @@ def _layout(argument: Input | Output, shape: tuple[int, ...], case: Case, name: 
 
 def absent(op: Op) -> dict[str, Any]:
     """None for every optional argument: what is there replaces it."""
-    return {n: None for n, a in {**op.inputs, **op.outputs}.items() if a.optional}
+    names = [n for n, i in op.inputs.items() if i.optional] + [n for n, o in op.outputs.items() if o.optional]
+    return dict.fromkeys(names)
 
 
 def reference_inputs(arguments: Mapping[str, Argument]) -> dict[str, NDArray[Any]]:

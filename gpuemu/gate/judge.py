@@ -50,6 +50,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     allowed: float | None
     worst_ratio: float
     """Largest |error| / allowed over finite elements: how much of the bound was used."""
+    dtype: str = ""
+    ulps: float | None = None
+    """Error of the worst element in units in the last place of the output's format at the reference; None for
+    integers."""
+    share: float = 0.0
+    """Largest (|error| - half a unit in the last place) / bound: how much of the error model was used, the final
+    rounding aside."""
 
     def words(self) -> str:
         """The finding in words, without location."""
@@ -61,9 +68,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             return f"{place} was never written; {share}"
         if self.kind == "non-finite" or self.error is None:
             return f"{place} is {self.got}, expected {self.expected}; {share}"
+        ulps = "" if self.ulps is None else f" = {self.ulps:.3g} ulp of {self.dtype}"
         return (
-            f"{place} is {self.got}, expected {self.expected}: error {self.error:.3g}, allowed {self.allowed:.3g} "
-            f"({self.ratio_words()} the bound); {share}"
+            f"{place} is {self.got}, expected {self.expected}: error {self.error:.3g}{ulps}, "
+            f"allowed {self.allowed:.3g} ({self.ratio_words()} the bound); {share}"
         )
 
     def ratio_words(self) -> str:
@@ -87,12 +95,13 @@ def compare(
         with np.errstate(invalid="ignore", over="ignore"):
             reach = np.abs(exact) + bound
             spacing = quantum(np.where(np.isfinite(reach), np.minimum(reach, form.largest), 0.0), form)
-            allowed = bound + spacing / 2
+            half = spacing / 2
+            allowed = bound + half
             error = np.abs(value - exact)
         overflow = form.overflow
     else:
         value = to_float64(np.ascontiguousarray(got))
-        allowed, error, overflow = bound, np.abs(value - exact), np.inf
+        allowed, error, overflow, half = bound, np.abs(value - exact), np.inf, np.zeros(())
     finite = np.isfinite(exact)
     judged = ~finite | np.isfinite(bound)
     nan_right = np.isnan(exact) & np.isnan(value)
@@ -110,6 +119,7 @@ def compare(
     held = held & wrong
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(error == 0, 0.0, error / allowed)
+        used = np.where((error <= half) | (bound == 0), 0.0, (error - half) / bound)
     measured = finite & np.isfinite(value) & judged & ~np.isnan(ratio)
     count = int(wrong.sum())
     common: dict[str, Any] = {
@@ -119,6 +129,8 @@ def compare(
         "wrong": count,
         "borderline": int((near & judged & ~held).sum()),
         "worst_ratio": float(ratio[measured].max()) if measured.any() else 0.0,
+        "share": float(used[measured & right].max(initial=0.0)),
+        "dtype": dtype,
     }
     if not count:
         return Comparison(
@@ -139,6 +151,7 @@ def compare(
         expected=format_value(float(exact[place])),
         error=float(error[place]) if plain else None,
         allowed=float(allowed[place]) if plain else None,
+        ulps=float(error[place] / quantum(exact[place], FORMATS[dtype])) if plain and dtype in FORMATS else None,
     )
 
 

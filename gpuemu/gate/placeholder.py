@@ -20,8 +20,12 @@ def fill_in(what: str) -> Any:
     raise InvalidInput(f"still to be filled in: {what}", help="replace the call of fill_in by it")
 
 
+class Unfilled(InvalidInput):
+    """An op file that its author has not finished: a sweep reports it as not checked and goes on with the others."""
+
+
 def refuse_unfilled(file: Path) -> None:
-    """Raises InvalidInput if the file still calls `fill_in`. A file that does not parse is left to its import."""
+    """Raises Unfilled if the file still calls `fill_in`. A file that does not parse is left to its import."""
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text) if f"{NAME}(" in text else None
@@ -29,7 +33,7 @@ def refuse_unfilled(file: Path) -> None:
         return
     places = [] if tree is None else sorted(_calls(tree))
     if places:
-        raise InvalidInput(
+        raise Unfilled(
             f"{file.name} still has {len(places)} place{'s' if len(places) > 1 else ''} to fill in",
             where=Where(str(file), places[0][0]),
             notes=tuple(f"line {line}: {what}" for line, what in places),

@@ -33,6 +33,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     index: tuple[int, ...] | None = None
     error: float | None = None
     allowed: float | None = None
+    ulps: float | None = None
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +47,10 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     comparisons: tuple[Comparison, ...] = ()
     exactness: tuple[str, ...] = ()
+    layouts: dict[str, str] = {}
+    """How arguments that are not dense lie in memory."""
+    family: str | None = None
+    """The error model's family for calibration; None for an author's own model."""
     replay: str | None = None
     replay_error: str | None = None
     """Why there is no replay of a finding, where one was to be written."""

@@ -89,8 +89,7 @@ def _with_missing(kept: list[Shape], op: Op, ordered: dict[str, list[int]]) -> l
             if (dim, size) in shown:
                 continue
             others = [n for n in op.dims if n != dim]
-            # Middle sizes first: small enough to be cheap, large enough to be no special case.
-            choices = [sorted(ordered[n], key=lambda v, n=n: abs(ordered[n].index(v) - len(ordered[n]) // 2)) for n in others]  # type: ignore[misc]  # noqa: E501
+            choices = [_middle_first(ordered[n]) for n in others]
             for values in itertools.islice(itertools.product(*choices), _SEARCHED):
                 found = dict(zip(others, values, strict=True)) | {dim: size}
                 if allowed(op, found):
@@ -98,6 +97,12 @@ def _with_missing(kept: list[Shape], op: Op, ordered: dict[str, list[int]]) -> l
                     shown |= set(found.items())
                     break
     return kept
+
+
+def _middle_first(sizes: Sequence[int]) -> list[int]:
+    """Sizes from the middle outwards: small enough to be cheap, large enough to be no special case."""
+    middle = len(sizes) // 2
+    return [sizes[i] for i in sorted(range(len(sizes)), key=lambda i: abs(i - middle))]
 
 
 def _unique(shapes: Iterable[Shape]) -> list[Shape]:

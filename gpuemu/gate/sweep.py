@@ -23,7 +23,8 @@ from ptx.errors import InvalidInput
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to sweep and how; the command line and the configuration fill it in.
 
-    `parallel`: worker processes, 0 = in this process. `timeout`: seconds for one case.
+    `parallel`: worker processes, 0 = in this process. `timeout`: seconds for one case. `factors`: of calibrated error
+    models, by family (`gate/tolerances.py`).
     """
 
     paths: tuple[str, ...] = (".",)
@@ -40,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     root: str | None = None
     alive: str | None = None
     """Folder for the planted change that proves the gate alive (`gpuemu/mutate/alive.py`); None = not done."""
+    factors: dict[str, float] = {}
 
 
 def find_root(start: Path) -> Path:
@@ -65,7 +67,7 @@ def sweep(plan: Plan, progress: Callable[[int, int, CaseResult], None] | None = 
         distributions=plan.distributions, dtypes=dtypes,
     )  # fmt: skip
     replays = str(Path(plan.replays).resolve()) if plan.replays else None
-    settings = Settings(root=str(root), replays=replays, scratch=f"{SCRATCH}{os.getpid()}-")
+    settings = Settings(root=str(root), replays=replays, scratch=f"{SCRATCH}{os.getpid()}-", factors=plan.factors)
     results: list[CaseResult] = []
     stream: Iterable[CaseResult]
     if plan.parallel == 0:

@@ -202,6 +202,12 @@ def _patterns(form: FloatFormat, top: float, nonfinite: tuple[str, ...]) -> list
         out[-1] = bell[-1]
         return out
 
+    def ties(bell: F64, coin: NDArray[np.int64]) -> F64:
+        return (coin % 3).astype(np.float64) / 2 - 1.0
+
+    def neighbours(bell: F64, coin: NDArray[np.int64]) -> F64:
+        return 1.0 + ulp * (coin % 3 - 1).astype(np.float64)
+
     def outlier(bell: F64, coin: NDArray[np.int64]) -> F64:
         out = bell / 16
         out[int(coin[0]) % bell.size] = min(top, 1024.0)
@@ -221,8 +227,8 @@ def _patterns(form: FloatFormat, top: float, nonfinite: tuple[str, ...]) -> list
         lambda bell, coin: np.where(coin & 1, -0.0, 0.0),
         lambda bell, coin: -offset + bell,
         last(-10.0, 10.0),
-        lambda bell, coin: 0.5 * (coin % 3) - 1.0,
-        lambda bell, coin: 1.0 + ulp * (coin % 3 - 1),
+        ties,
+        neighbours,
         outlier,
     ]
     if "-inf" in nonfinite:

@@ -118,6 +118,8 @@ class ReplayRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     outputs: tuple[OutputRecord, ...]
     files: dict[str, str]
     """SHA-256 of every other file of the folder, by relative name."""
+    factor: float = 1.0
+    """The calibrated share of the error model that the recorded bounds are."""
 
 
 def content_id(case: Case, launches: tuple[Launch, ...], buffers: tuple[Buffer, ...], files: dict[str, str]) -> str:

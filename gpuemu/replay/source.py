@@ -25,6 +25,7 @@ class SourceRun:
 
 def run_source(record: ReplayRecord, root: Path) -> SourceRun | None:
     """Run the case from source; None when its file or its op is not in this repository."""
+    from gpuemu.bounds import family_of
     from gpuemu.gate.discover import load_file
     from gpuemu.gate.execute import CaseRunner, Settings, reason_of
 
@@ -41,7 +42,8 @@ def run_source(record: ReplayRecord, root: Path) -> SourceRun | None:
     if op is None:
         return None
     case = msgspec.structs.replace(record.case, file=str(file))
-    result = CaseRunner(Settings(root=str(root), replays=None), {(str(file), op.name): op})(case)
+    factors = {family: record.factor} if (family := family_of(op.bound)) is not None else {}
+    result = CaseRunner(Settings(root=str(root), replays=None, factors=factors), {(str(file), op.name): op})(case)
     if result.verdict == "finding":
         return SourceRun("finding", f"the source as it is now fails too: {result.problems[0].message}")
     if result.verdict == "unchecked":

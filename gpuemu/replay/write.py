@@ -42,6 +42,7 @@ def write_replay(
     bounds: Mapping[str, F64],
     problems: tuple[Problem, ...],
     model: str,
+    factor: float = 1.0,
     scratch: str = SCRATCH,
 ) -> str:
     """Write the replay under `folder`; returns its id (the name of the new folder). Raises OSError."""
@@ -94,7 +95,7 @@ def write_replay(
     record = ReplayRecord(
         format=FORMAT, id=identity, tool=f"gpuemu {tool_version()}", case=portable_case, model=model,
         problems=tuple(_portable(p, root) for p in problems), buffers=tuple(buffers), launches=tuple(written),
-        outputs=tuple(outputs), files=hashes,
+        outputs=tuple(outputs), files=hashes, factor=factor,
     )  # fmt: skip
     files["case.json"] = msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
     _publish(folder, identity, files, scratch)

@@ -32,6 +32,7 @@ def json_report(result: SweepResult) -> bytes:
             "message": bug.problem.message,
             "error": bug.problem.error,
             "allowed": bug.problem.allowed,
+            "ulps": bug.problem.ulps,
             "model": bug.shown.model,
             "cases": [c.case.seed_text for c in bug.cases],
             "replay": bug.shown.replay,
@@ -65,6 +66,8 @@ def _case(result: CaseResult) -> dict[str, Any]:
         "reason": result.reason,
         "problems": [{"kind": p.kind, "message": p.message, "line": p.line} for p in result.problems],
         "worst_ratio": {c.output: c.worst_ratio for c in result.comparisons},
+        "share": {c.output: c.share for c in result.comparisons},
+        "layouts": result.layouts,
         "exactness": result.exactness,
         "replay": result.replay,
     }

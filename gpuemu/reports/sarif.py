@@ -53,7 +53,9 @@ def _result(bug: Bug, sweep: SweepResult, rules: list[Rule], root: Path) -> Any:
         "cases": [c.case.seed_text for c in bug.cases],
         "reproduce": replay_command(bug),
     }
-    for key, value in (("error", problem.error), ("allowed", problem.allowed), ("replay", shown.replay)):
+    for key, value in (
+        ("error", problem.error), ("allowed", problem.allowed), ("ulps", problem.ulps), ("replay", shown.replay),
+    ):  # fmt: skip
         if value is not None:
             properties[key] = value
     return result_at(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from gpuemu.gate.results import Bug, SweepResult
+from gpuemu.gate.results import Bug, CaseResult, SweepResult
 from gpuemu.replay.portable import portable_path
 from gpuemu.reports.rules import rule_of
 
@@ -40,7 +40,7 @@ def bug_lines(bug: Bug, result: SweepResult) -> list[str]:
         f"FINDING {place_of(bug, result.root)}  {rule_of(bug.kind).id}",
         f"  op {bug.op}: {len(bug.cases)} of {same_op} cases",
         f"  {shown.problems[0].message}",
-        f"  case:   {shown.case.label()}{' (padded rows)' if shown.case.padded else ''}",
+        f"  case:   {shown.case.label()}{layout_words(shown)}",
         f"  bound:  {shown.model}",
     ]
     lines += [f"  also:   {p.message}" for p in shown.problems[1:3]]
@@ -50,6 +50,15 @@ def bug_lines(bug: Bug, result: SweepResult) -> list[str]:
     if shown.replay_error:
         lines.append(f"  replay: not written: {shown.replay_error}")
     return lines
+
+
+def layout_words(shown: CaseResult) -> str:
+    """How the arguments of a case lie in memory, where that is not dense."""
+    kinds: dict[str, list[str]] = {}
+    for name, kind in shown.layouts.items():
+        kinds.setdefault(kind, []).append(name)
+    words = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
+    return f" ({words})" if words else ""
 
 
 def unchecked_lines(result: SweepResult) -> list[str]:

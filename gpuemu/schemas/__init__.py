@@ -4,7 +4,8 @@
     def softmax(run, x, y): ...
 
 Each function returns the fields of `gpuemu.op` (`schemas/schema.py`); its docstring has the arguments' names and
-shapes, the formula, and the error model. What is beside it in `op(...)` wins. `docs/schemas.md` lists all of them.
+shapes, the formula, and the error model. What is beside it in `op(...)` wins. `gradient` makes the reference of a
+backward kernel from a forward one. `docs/schemas.md` lists all of them.
 """
 
 from gpuemu.schemas.attention import attention, attention_backward, paged_attention, varlen_attention
@@ -35,6 +36,7 @@ from gpuemu.schemas.elementwise import (
     unary,
 )
 from gpuemu.schemas.gated import geglu, rope, swiglu, swiglu_backward
+from gpuemu.schemas.gradient import gradient
 from gpuemu.schemas.indexing import embedding, gather, index_put, permute_rows, scatter_add
 from gpuemu.schemas.losses import cross_entropy, cross_entropy_backward
 from gpuemu.schemas.matmul import (
@@ -78,7 +80,8 @@ __all__ = [
     "Schema", "add", "add_rms_norm", "argmax", "atomic_split_k_matmul", "attention", "attention_backward", "axpy",
     "batched_matmul", "bias_add", "binary", "cast", "causal_conv1d", "column_sum", "conv1d", "cross_entropy",
     "cross_entropy_backward", "cummax", "cumsum", "dequantise", "divide", "dropout", "elu", "embedding", "exp",
-    "fp8_matmul", "fused_matmul", "gather", "geglu", "gelu", "gelu_tanh", "group_norm", "grouped_matmul", "index_put",
+    "fp8_matmul", "fused_matmul", "gather", "geglu", "gelu", "gelu_tanh", "gradient", "group_norm",
+    "grouped_matmul", "index_put",
     "int4_weight_matmul", "int8_matmul", "l2_norm", "layer_norm", "layer_norm_backward", "leaky_relu", "log",
     "log_softmax", "logsumexp", "matmul", "maximum", "minimum", "moe_combine", "moe_routing", "multiply",
     "paged_attention", "permute_rows", "quantise_fp8", "quantise_int8", "relu", "rms_norm", "rms_norm_backward", "rope",

@@ -101,7 +101,14 @@ def attention(
         return {"o": o, "lse": total} if lse else o
 
     plain = attention_model(
-        "q", "k", "v", mask=lambda a, b: seen_by(a, b, causal, window), tile=tile, precision=modes, out="o", scale=factor
+        "q",
+        "k",
+        "v",
+        mask=lambda a, b: seen_by(a, b, causal, window),
+        tile=tile,
+        precision=modes,
+        out="o",
+        scale=factor,
     )
 
     def evaluate(exact: Exact) -> dict[str, F64]:
@@ -131,7 +138,7 @@ def attention(
         "outputs": outputs,
         "reference": reference,
         "bound": Model(evaluate, plain.says, modes, "attention", product_words),
-        "memory": 1 << 20,
+        "memory": 1 << 19,
     }  # fmt: skip
     if grouped:
         schema["dims"] = schema["dims"] | {"HK": (1, 2)}
@@ -139,9 +146,7 @@ def attention(
     return schema
 
 
-def varlen_attention(
-    *, causal: bool = False, tile: int = 64, precision: Mapping[str, str] | None = None
-) -> Schema:
+def varlen_attention(*, causal: bool = False, tile: int = 64, precision: Mapping[str, str] | None = None) -> Schema:
     """Packed sequences: `q`, `k`, `v` [T, H, D], `offsets` [B+1] int32 (sequence b has rows offsets[b] ..
     offsets[b+1]-1, perhaps none) -> `o` [T, H, D]. Nothing is seen across sequences."""
     modes = dict(precision or TF32)
@@ -160,8 +165,8 @@ def varlen_attention(
         out = np.zeros(q.shape)
         for part in pieces(offsets):
             n = part.stop - part.start
-            parts = (heads_first(a[part]) for a in (q, k, v))
-            out[part] = heads_first(attend(*parts, seen_by(n, n, causal, None), q.shape[2] ** -0.5)[0])
+            a, b, c = (heads_first(array[part]) for array in (q, k, v))
+            out[part] = heads_first(attend(a, b, c, seen_by(n, n, causal, None), q.shape[2] ** -0.5)[0])
         return out
 
     def evaluate(exact: Exact) -> F64:
@@ -185,9 +190,7 @@ def varlen_attention(
     }  # fmt: skip
 
 
-def paged_attention(
-    *, page: int = 16, tile: int = 16, precision: Mapping[str, str] | None = None
-) -> Schema:
+def paged_attention(*, page: int = 16, tile: int = 16, precision: Mapping[str, str] | None = None) -> Schema:
     """One query a sequence over keys in pages: `q` [B, H, D]; `k_pages`, `v_pages` [P, page, HK, D]; `table` [B, L]
     int32 (which page holds each piece of a sequence); `lengths` [B] int32 -> `o` [B, H, D].
 
@@ -197,7 +200,7 @@ def paged_attention(
     modes = dict(precision or TF32)
     plain = attention_model("q", "k", "v", tile=tile, precision=modes, out="o")
 
-    def sequences(k_pages: F64, v_pages: F64, table: Any, lengths: Any, heads: int) -> list[tuple[F64, F64]]:
+    def sequences(k_pages: F64, v_pages: F64, table: Any, lengths: Any, *, heads: int) -> list[tuple[F64, F64]]:
         found = []
         for row, length in zip(table.astype(int), lengths.astype(int), strict=True):
             both = [a[row].reshape(-1, *a.shape[2:])[:length] for a in (k_pages, v_pages)]
@@ -207,7 +210,7 @@ def paged_attention(
 
     def reference(q: F64, k_pages: F64, v_pages: F64, table: Any, lengths: Any) -> F64:
         out = np.zeros(q.shape)
-        for b, (k, v) in enumerate(sequences(k_pages, v_pages, table, lengths, q.shape[1])):
+        for b, (k, v) in enumerate(sequences(k_pages, v_pages, table, lengths, heads=q.shape[1])):
             seen = np.ones((1, k.shape[1]), np.bool_)
             out[b] = attend(q[b][:, None], k, v, seen, q.shape[2] ** -0.5)[0][:, 0]
         return out
@@ -215,12 +218,16 @@ def paged_attention(
     def evaluate(exact: Exact) -> F64:
         q = exact.inputs["q"]
         out = np.zeros(q.shape)
-        names = ("k_pages", "v_pages", "table", "lengths")
-        for b, (k, v) in enumerate(sequences(*(exact.inputs[n] for n in names), q.shape[1])):
+        arrays = (exact.inputs[n] for n in ("k_pages", "v_pages", "table", "lengths"))
+        for b, (k, v) in enumerate(sequences(*arrays, heads=q.shape[1])):
             if k.shape[1]:
                 one = Exact({"q": q[b][:, None], "k": k, "v": v}, {}, exact.dims, exact.dtype, exact.device)
                 out[b] = np.asarray(dict(plain(one))["o"])[:, 0]  # type: ignore[arg-type]
         return out
+
+    def some_lengths(table: Any, L: int) -> Any:
+        """From 1 to the L pages' keys, as irregular as the table."""
+        return 1 + (table[:, 0] * 37 + table[:, -1]) % (L * page)
 
     def unused(values: F64, table: Any, lengths: Any) -> F64:
         """The pages with NaN wherever no sequence looks."""
@@ -235,7 +242,7 @@ def paged_attention(
         "where": lambda H, HK: H % HK == 0,
         "inputs": {
             "table": Input("B L", dtype="int32", kind="unique", high=16),
-            "lengths": Input("B", dtype="int32", derived=lambda table, L: 1 + (table[:, 0] * 37 + table[:, -1]) % (L * page)),
+            "lengths": Input("B", dtype="int32", derived=some_lengths),
             "q": Input("B H D", largest=8),
             "k_raw": Input(f"16 {page} HK D", largest=8),
             "v_raw": Input(f"16 {page} HK D", largest=1024),
@@ -248,9 +255,7 @@ def paged_attention(
     }  # fmt: skip
 
 
-def attention_backward(
-    *, causal: bool = False, precision: Mapping[str, str] | None = None
-) -> Schema:
+def attention_backward(*, causal: bool = False, precision: Mapping[str, str] | None = None) -> Schema:
     """Gradients from `q` [B, H, SQ, D], `k`, `v` [B, H, SK, D], saved `o`, `lse` [B, H, SQ] (float32), upstream `do` ->
     `dq`, `dk`, `dv`.
 
@@ -266,7 +271,8 @@ def attention_backward(
         seen = seen_by(q.shape[2], k.shape[2], causal, None)
         scale = q.shape[3] ** -0.5
         s = q @ np.swapaxes(k, -1, -2) * scale
-        p = np.where(seen & np.isfinite(lse)[..., None], np.exp(s - np.where(np.isfinite(lse), lse, 0.0)[..., None]), 0.0)
+        finite = np.isfinite(lse)[..., None]
+        p = np.where(seen & finite, np.exp(s - np.where(finite, lse[..., None], 0.0)), 0.0)
         ds = p * (do @ np.swapaxes(v, -1, -2) - (do * o).sum(axis=-1, keepdims=True))
         turned = np.swapaxes(ds, -1, -2)
         return ds @ k * scale, turned @ q * scale, np.swapaxes(p, -1, -2) @ do
@@ -304,8 +310,6 @@ def attention_backward(
         },
         "outputs": {"dq": Output("B H SQ D"), "dk": Output("B H SK D"), "dv": Output("B H SK D")},
         "reference": reference,
-        "bound": formula(
-            running, "attention gradient in binary32", precision=modes, products=product_words, family="attention gradient"
-        ),
+        "bound": formula(running, "attention gradient in binary32", precision=modes, products=product_words),
         "memory": 1 << 18,
     }

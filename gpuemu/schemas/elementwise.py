@@ -201,14 +201,15 @@ def minimum(**given: Any) -> Schema:
 
 
 def axpy(alpha: float = 2.0, *, block: int = BLOCK) -> Schema:
-    """y <- alpha * x + y, in place: the launcher takes `x` and `y` (writable). A product, then a sum, or one fma."""
+    """y <- alpha * x + y, in place: the launcher takes `x` and `y` (writable). A product, then a sum, or one fma; exact
+    mode where alpha is whole."""
     return {
         "dims": {"N": _sizes(block)},
         "inputs": {"x": Input("N", largest=2.0**14), "y": Input("N", largest=2.0**14)},
         "outputs": {"result": Output(inplace="y")},
         "reference": lambda x, y: alpha * x + y,
         "bound": formula(lambda x, y: x * constant(alpha) + y, "axpy in binary32"),
-        "linear": "",
+        "linear": "" if alpha == round(alpha) else None,
     }
 
 

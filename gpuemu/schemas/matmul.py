@@ -1,8 +1,8 @@
 """Matrix products: plain, batched, grouped, split along K, with scales in 8 bits, and with a fused epilogue.
 
 Error models: `bounds/products.py` (tensor cores by architecture, tf32, fma), plus one rounding for each scale, bias and
-partial sum. float32 products are tf32 by default, as `tl.dot` makes them; state `precision={"float32": "ieee"}` where the
-kernel asks for more. The verdict says which.
+partial sum. float32 products are tf32 by default, as `tl.dot` makes them; state `precision={"float32": "ieee"}` where
+the kernel asks for more. The verdict says which.
 
 All but the quantised ones have the exact mode: integers whose products add up exactly in any order. K = 0 is a case.
 """
@@ -16,6 +16,7 @@ import numpy as np
 
 from gpuemu.bounds import Exact, Model, Running, dot, formula, fused_dot, lift
 from gpuemu.bounds import exact as exactly
+from gpuemu.bounds.model import TINY32
 from gpuemu.bounds.products import product_words
 from gpuemu.gate.declare import Input, Output
 from gpuemu.gate.dtypes import F64
@@ -93,7 +94,16 @@ def split_k_matmul(*, chunk: int, tile: int = TILE, precision: Mapping[str, str]
 def atomic_split_k_matmul(*, chunk: int, tile: int = TILE, precision: Mapping[str, str] | None = None) -> Schema:
     """`split_k_matmul` whose parts are added with atomics into `c`, float32, which the caller has set to 0."""
     schema = split_k_matmul(chunk=chunk, tile=tile, precision=precision)
-    return schema | {"outputs": {"c": Output("M N", dtype="float32", fill=0.0)}}
+    plain: Model = schema["bound"]
+
+    def evaluate(exact: Exact) -> F64:
+        parts = -(-exact.dims["K"] // chunk)
+        return np.asarray(plain(exact)) + 2 * parts * TINY32  # an atomic addition flushes subnormals
+
+    return schema | {
+        "outputs": {"c": Output("M N", dtype="float32", fill=0.0)},
+        "bound": Model(evaluate, plain.says, plain.precision, "dot", product_words),
+    }
 
 
 def grouped_matmul(*, tile: int = TILE, precision: Mapping[str, str] | None = None) -> Schema:
@@ -134,7 +144,11 @@ def grouped_matmul(*, tile: int = TILE, precision: Mapping[str, str] | None = No
 
 
 def fused_matmul(
-    activation: str = "relu", *, tile: int = TILE, precision: Mapping[str, str] | None = None, views: Views = ("padded",)
+    activation: str = "relu",
+    *,
+    tile: int = TILE,
+    precision: Mapping[str, str] | None = None,
+    views: Views = ("padded",),
 ) -> Schema:
     """activation(`a` @ `b` + `bias`) -> `c`; `bias` [N] is optional (cases with and without). `activation`: a key of
     ACTIVATIONS."""
@@ -228,7 +242,7 @@ def _block_scaled(tile: int, group: int, views: Views) -> Schema:
 def int8_matmul(*, scaled: bool = False, tile: int = TILE, views: Views = ("padded",)) -> Schema:
     """`a` [M, K] @ `b` [K, N] of int8 -> `c` [M, N] int32, exact. `scaled`: times `a_scale` [M] and `b_scale` [N]
     float32 -> `c` in the case's dtype; the integer sum rounds once when it becomes binary32, each scale once more."""
-    integer = {"dtype": "int8", "low": -128, "high": 128, "views": tuple(views)}
+    integer: dict[str, Any] = {"dtype": "int8", "low": -128, "high": 128, "views": tuple(views)}
     schema: Schema = matmul(tile=tile, views=views) | {"linear": None}
     schema["inputs"] = {"a": Input("M K", **integer), "b": Input("K N", **integer)}
     if not scaled:

@@ -39,14 +39,14 @@ def layer_norm(
         y = y if weight is None else y * weight + bias
         return (y, mean, rstd) if stats else (y,)
 
-    names = {"weight": "weight", "bias": "bias"} if affine else {}
-    saved = {"mean": "mean", "rstd": "rstd"} if stats else {}
     return {
         "dims": {"M": ROWS, "N": columns(block)},
         "inputs": inputs,
         "outputs": outputs,
         "reference": plain,
-        "bound": layernorm_model("x", eps=eps, **names, **saved),
+        "bound": layernorm_model(
+            "x", eps=eps, weight="weight", bias="bias", mean="mean" if stats else None, rstd="rstd" if stats else None
+        ),
     }
 
 
@@ -71,7 +71,7 @@ def layer_norm_backward(*, eps: float = 1e-5, block: int = BLOCK, views: Views =
         along = (g * xhat).mean(1, keepdims=True)
         centre = g.mean(1, keepdims=True)
         dx = ((g - (xhat * along + centre)) * r).looser(g * r, xhat * along * r, centre * r)
-        return dx, (dy * xhat).sum(0, depth=M), dy.sum(0, depth=M)
+        return dx, (dy * xhat).sum(0, depth=M, atomic=True), dy.sum(0, depth=M, atomic=True)
 
     return {
         "dims": {"M": ROWS, "N": columns(block)},
@@ -88,9 +88,7 @@ def layer_norm_backward(*, eps: float = 1e-5, block: int = BLOCK, views: Views =
     }
 
 
-def rms_norm(
-    *, eps: float = 1e-6, affine: bool = True, block: int = BLOCK, views: Views = ("padded",)
-) -> Schema:
+def rms_norm(*, eps: float = 1e-6, affine: bool = True, block: int = BLOCK, views: Views = ("padded",)) -> Schema:
     """x / sqrt(mean(x**2) + eps) * weight. Model: bounds.rmsnorm (all squares are positive)."""
     inputs = {"x": Input("M N", largest=2.0**15, views=tuple(views))}
     if affine:
@@ -125,7 +123,7 @@ def rms_norm_backward(*, eps: float = 1e-6, block: int = BLOCK, views: Views = (
         xhat, g = x * r, dy * weight
         along = (g * xhat).mean(1, keepdims=True)
         dx = ((g - xhat * along) * r).looser(g * r, xhat * along * r)
-        return dx, (dy * xhat).sum(0, depth=M)
+        return dx, (dy * xhat).sum(0, depth=M, atomic=True)
 
     return {
         "dims": {"M": ROWS, "N": columns(block)},
@@ -133,9 +131,7 @@ def rms_norm_backward(*, eps: float = 1e-6, block: int = BLOCK, views: Views = (
             "dy": Input("M N", kind="gradient", largest=2.0**8, views=tuple(views)),
             "x": Input("M N", largest=LARGEST, views=tuple(views)),
             "weight": Input("N", largest=2.0**4),
-            "rstd": Input(
-                "M", dtype="float32", derived=lambda x: 1 / np.sqrt((x * x).mean(axis=1) + eps)
-            ),
+            "rstd": Input("M", dtype="float32", derived=lambda x: 1 / np.sqrt((x * x).mean(axis=1) + eps)),
         },
         "outputs": {"dx": Output("M N", padded="padded" in views), "dw": Output("N")},
         "reference": reference,
@@ -199,8 +195,8 @@ def l2_norm(*, eps: float = 1e-12, block: int = BLOCK, views: Views = ("padded",
 
 
 def add_rms_norm(*, eps: float = 1e-6, block: int = BLOCK) -> Schema:
-    """residual <- x + residual in place, y = rmsnorm(residual) * weight. Launcher: `x`, `residual` (writable), `weight`,
-    `y`. The norm may use the sum before or after its rounding to the dtype: the model allows both."""
+    """residual <- x + residual in place, y = rmsnorm(residual) * weight. Launcher: `x`, `residual` (writable),
+    `weight`, `y`. The norm may use the sum before or after its rounding to the dtype: the model allows both."""
 
     def reference(x: F64, residual: F64, weight: F64, dtype: str) -> dict[str, F64]:
         total = x + residual

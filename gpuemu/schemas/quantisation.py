@@ -26,7 +26,12 @@ def quantise_int8(*, least: float = LEAST, block: int = BLOCK, views: Views = ("
 
 
 def quantise_fp8(
-    *, dtype: str = "float8_e4m3fn", group: int | None = None, least: float = LEAST, block: int = BLOCK, views: Views = ("padded",)
+    *,
+    dtype: str = "float8_e4m3fn",
+    group: int | None = None,
+    least: float = LEAST,
+    block: int = BLOCK,
+    views: Views = ("padded",),
 ) -> Schema:
     """`x` [M, N] -> `q` [M, N] of an 8-bit float `dtype`, `scale` [M] float32, or [M, N/group]: one for each `group`
     elements of a row."""
@@ -64,7 +69,9 @@ def _quantise(top: float, dtype: str, group: int | None, least: float, block: in
     }
 
 
-def dequantise(*, dtype: str = "int8", group: int | None = None, block: int = BLOCK, views: Views = ("padded",)) -> Schema:
+def dequantise(
+    *, dtype: str = "int8", group: int | None = None, block: int = BLOCK, views: Views = ("padded",)
+) -> Schema:
     """`q` [M, N] of `dtype`, `scale` [M] float32 (or [M, N/group]) -> `y` = q * scale in the case's dtype; one rounding
     in binary32."""
 
@@ -81,7 +88,7 @@ def dequantise(*, dtype: str = "int8", group: int | None = None, block: int = BL
         "outputs": {"y": Output("M N", padded="padded" in views)},
         "reference": reference,
         "bound": Model(
-            lambda run: U32 * np.abs(next(iter(run.outputs.values()))) + LEAST32, "product in binary32", family="elementwise"
+            lambda run: U32 * np.abs(run.outputs["y"]) + LEAST32, "product in binary32", family="elementwise"
         ),
         **({} if dtype not in FORMATS else {"targets": ("sm_89", "sm_90")}),
     }
@@ -97,5 +104,3 @@ def cast(*, dtype: str, largest: float | None = None) -> Schema:
         "bound": exact(),
     }
     return fields | ({"targets": ("sm_89", "sm_90")} if FORMATS[dtype].itemsize == 1 else {})
-
-

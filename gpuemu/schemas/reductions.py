@@ -28,14 +28,16 @@ def deep(n: int) -> int:
 
 def row_sum(*, block: int = BLOCK, views: Views = ("padded",), dtype: str | None = "float32") -> Schema:
     """`x` [M, N] -> `y` [M], the sum of each row; exact mode."""
-    return _along("y", lambda x: x.sum(axis=1), lambda x: x.sum(-1, depth=deep), "sum in binary32", block, views, dtype) | {
-        "linear": "N"
-    }
+    return _along(
+        "y", lambda x: x.sum(axis=1), lambda x: x.sum(-1, depth=deep), "sum in binary32", block, views, dtype
+    ) | {"linear": "N"}
 
 
 def row_mean(*, block: int = BLOCK, views: Views = ("padded",), dtype: str | None = "float32") -> Schema:
     """`x` [M, N] -> `y` [M], the mean of each row."""
-    return _along("y", lambda x: x.mean(axis=1), lambda x: x.mean(-1, depth=deep), "mean in binary32", block, views, dtype)
+    return _along(
+        "y", lambda x: x.mean(axis=1), lambda x: x.mean(-1, depth=deep), "mean in binary32", block, views, dtype
+    )
 
 
 def row_max(*, block: int = BLOCK, views: Views = ("padded",)) -> Schema:
@@ -58,14 +60,14 @@ def column_sum(*, block: int = BLOCK, views: Views = ("padded",)) -> Schema:
         "inputs": {"x": Input("M N", largest=LARGEST, views=tuple(views))},
         "outputs": {"y": Output("N", dtype="float32")},
         "reference": lambda x: x.sum(axis=0),
-        "bound": formula(lambda x, M: x.sum(0, depth=M), "sum in binary32"),
+        "bound": formula(lambda x, M: x.sum(0, depth=M, atomic=True), "sum in binary32"),
         "linear": "M",
     }
 
 
 def row_variance(*, block: int = BLOCK, views: Views = ("padded",)) -> Schema:
-    """`x` [M, N] -> `mean`, `var` [M] float32, biased, by two passes or Welford's method: an error of the mean enters the
-    variance squared (bounds.layernorm). A difference of two large sums is outside the bound."""
+    """`x` [M, N] -> `mean`, `var` [M] float32, biased, by two passes or Welford's method: an error of the mean enters
+    the variance squared (bounds.layernorm). A difference of two large sums is outside the bound."""
 
     def running(exact: Exact) -> dict[str, F64]:
         x = exact.inputs["x"]
@@ -84,7 +86,12 @@ def row_variance(*, block: int = BLOCK, views: Views = ("padded",)) -> Schema:
 
 
 def cumsum(
-    *, reverse: bool = False, exclusive: bool = False, block: int = BLOCK, views: Views = ("padded",), dtype: str | None = None
+    *,
+    reverse: bool = False,
+    exclusive: bool = False,
+    block: int = BLOCK,
+    views: Views = ("padded",),
+    dtype: str | None = None,
 ) -> Schema:
     """`x` [M, N] -> `y` [M, N], sums of the elements up to each (from each on: `reverse`; without it: `exclusive`).
 

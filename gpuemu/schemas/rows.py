@@ -87,9 +87,7 @@ def softmax_backward(*, block: int = BLOCK, views: Views = ("padded",)) -> Schem
         },
         "outputs": {"dx": Output("M N", padded="padded" in views)},
         "reference": lambda y, dy: y * (dy - (y * dy).sum(axis=-1, keepdims=True)),
-        "bound": formula(
-            lambda y, dy: y * dy - y * (y * dy).sum(-1, keepdims=True), "softmax gradient in binary32"
-        ),
+        "bound": formula(lambda y, dy: y * dy - y * (y * dy).sum(-1, keepdims=True), "softmax gradient in binary32"),
     }
 
 

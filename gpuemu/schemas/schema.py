@@ -28,4 +28,3 @@ def columns(block: int = BLOCK, largest: int | None = None) -> tuple[int, ...]:
     """Lengths of a row: 1, 2, around one and two blocks, primes, and a long one."""
     top = largest if largest is not None else 8 * block - 24
     return tuple(sorted({1, 2, *(s for s in sizes(1, top, block=block) if s != 3)}))
-

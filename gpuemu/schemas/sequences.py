@@ -98,7 +98,9 @@ def uniform(seed: int, offsets: Words) -> F64:
     return (folded * np.float32(4.6566127342e-10)).astype(np.float64)
 
 
-def dropout(*, p: tuple[float, ...] = (0.0, 0.25, 0.5), seeds: tuple[int, ...] = (123, 7), block: int = BLOCK) -> Schema:
+def dropout(
+    *, p: tuple[float, ...] = (0.0, 0.25, 0.5), seeds: tuple[int, ...] = (123, 7), block: int = BLOCK
+) -> Schema:
     """`x` [N] -> `y` [N] = x / (1 - p) where tl.rand(seed, n) > p, else 0. Options `p` and `seed` go to the launcher.
 
     The mask is a matter of bits, the same in a backward pass; the quotient has 4u and the rounding of 1 - p.
@@ -122,8 +124,8 @@ def dropout(*, p: tuple[float, ...] = (0.0, 0.25, 0.5), seeds: tuple[int, ...] =
 
 
 def moe_routing(*, k: tuple[int, ...] = (1, 2, 4), renormalise: bool = True) -> Schema:
-    """`logits` [T, E] -> `weights` [T, K] float32, `experts` [T, K] int32: the K largest logits, of equal ones the lower
-    expert first, with their softmax (over the K: `renormalise`; else over all E). E >= K.
+    """`logits` [T, E] -> `weights` [T, K] float32, `experts` [T, K] int32: the K largest logits, of equal ones the
+    lower expert first, with their softmax (over the K: `renormalise`; else over all E). E >= K.
 
     A kernel chooses by the logits: probabilities of different logits can round to equal ones, and then another expert
     is first.
@@ -162,7 +164,8 @@ def moe_combine() -> Schema:
     weights[t, k] x[place[t, k]]. K products and sums in binary32; exact mode."""
 
     def reference(x: F64, place: Any, weights: F64) -> F64:
-        return (x[place] * weights[:, :, None]).sum(axis=1)
+        out: F64 = (x[place] * weights[:, :, None]).sum(axis=1)
+        return out
 
     def running(x: Running, place: Any, weights: Running, K: int) -> Running:
         return (x[place] * weights[:, :, None]).sum(1, depth=K)

@@ -90,8 +90,8 @@ def test_names_mean_nothing_and_workers_change_nothing(tmp_path):
 
 
 def test_every_op_of_the_examples_has_the_shapes_that_the_gate_promises():
-    from gpuemu.gate.shapes import shapes_of
     from gpuemu.gate.discover import find_files, load_ops
+    from gpuemu.gate.shapes import shapes_of
 
     ops, broken = load_ops(find_files([EXAMPLES]))
     assert not broken and len(ops) >= 20

@@ -11,6 +11,7 @@ import gpuemu
 from gpuemu.gate.results import SweepResult
 from gpuemu.gate.sweep import Plan, sweep
 from gpuemu.reports.jsonfile import json_report
+from gpuemu.reports.sarif import sarif_report
 from gpuemu.reports.text import text_report
 from ptx.errors import InvalidInput, Unsupported
 
@@ -167,6 +168,16 @@ def test_a_file_that_does_not_load_is_unchecked(folder):
     result = run(folder)
     assert result.exit_code == 3 and [Path(b.file).name for b in result.broken] == ["broken.py", "syntax.py"]
     assert "missing_module" in result.broken[0].reason
+
+
+def test_an_unfinished_file_is_unchecked_and_the_others_run(folder):
+    fake.softmax_file(folder, "good.py", "good", "-np.inf")
+    (folder / "begun.py").write_text(fake.HEADER + '@gpuemu.op(dims=gpuemu.fill_in("sizes"))\ndef f(run): ...\n')
+    result = run(folder, quick=True)
+    assert result.exit_code == 3 and len(result.of("pass")) == len(result.cases) > 10
+    assert "UNCHECKED begun.py: begun.py still has 1 place to fill in (line 5: sizes)" in text_report(result)
+    notes = json.loads(sarif_report(result))["runs"][0]["invocations"][0]["toolExecutionNotifications"]
+    assert "still has 1 place to fill in" in notes[0]["message"]["text"]
 
 
 def test_files_without_ops_are_not_executed(folder):
