@@ -131,6 +131,7 @@ def embedding(run, table, index, y):
 
 
 @gpuemu.op(
+    linear="R",
     dims={"V": (1, 3, 7), "R": (1, 5, 40), "D": (1, 31, 32, 33, 64)},
     inputs={"dy": Input("R D", largest=2.0**10), "index": Input("R", "int32", high="V")},
     outputs={"dw": Output("V D", "float32")}, reference=scatter_rows, bound=scatter_bound,
@@ -187,8 +188,8 @@ def flip(run, x, y, M, N):
 
 
 @gpuemu.op(
-    dims={"N": (1, 31, 32, 33, 96, 100, 160, 200)}, inputs={"x": Input("N", largest=2.0**14)}, outputs={"y": Output("N")},
-    reference=lambda x: 2 * x, bound=bounds.exact(),
+    dims={"N": (1, 31, 32, 33, 96, 100, 160, 200)}, inputs={"x": Input("N", largest=2.0**14)},
+    outputs={"y": Output("N")}, reference=lambda x: 2 * x, bound=bounds.exact(),
 )  # fmt: skip
 def persistent_double(run, x, y, N):
     run(persistent_copy_kernel, (min(3, triton.cdiv(N, 32)),), x, y, N, min(3, triton.cdiv(N, 32)), BLOCK=32)

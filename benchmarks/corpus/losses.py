@@ -171,9 +171,12 @@ def kl_divergence(run, p, logq, y):
 
 
 @gpuemu.op(
-    dims={"N": (1, 63, 64, 65, 200, 257, 600)}, inputs={"a": Input("N", largest=2.0**6), "b": Input("N", largest=2.0**6)},
+    dims={"N": (1, 63, 64, 65, 200, 257, 600)},
+    inputs={"a": Input("N", largest=2.0**6), "b": Input("N", largest=2.0**6)},
     outputs={"y": Output("1", "float32")}, reference=lambda a, b: np.array([((a - b) ** 2).mean()]),
-    bound=lambda run: 1.01 * U * (bounds.loop_depth(64)(256) + bounds.tree_depth(16) + 6) * run.outputs["y"] + 2.0**-126,
+    bound=lambda run: (
+        1.01 * U * (bounds.loop_depth(64)(256) + bounds.tree_depth(16) + 6) * run.outputs["y"] + 2.0**-126
+    ),
 )  # fmt: skip
 def mean_squared_error(run, a, b, y):
     count = triton.cdiv(a.size, 256)

@@ -1,4 +1,4 @@
-"""Element by element: gated activations and their backward, bias, residual, in-place update, casts, rotary embedding."""
+"""Element by element: gated activations and their backward, bias, in-place updates, clamping, rotary embedding."""
 
 import numpy as np
 import triton

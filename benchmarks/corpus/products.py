@@ -135,7 +135,9 @@ def tiles(M, N):
 
 
 @gpuemu.op(
-    dims=DIMS, inputs={"a": Input("M K", largest=2.0**10, padded=True), "b": Input("K N", largest=2.0**10, padded=True)},
+    linear="K",
+    dims=DIMS,
+    inputs={"a": Input("M K", largest=2.0**10, padded=True), "b": Input("K N", largest=2.0**10, padded=True)},
     outputs={"c": Output("M N", padded=True)}, reference=lambda a, b: a @ b, bound=bounds.dot("a", "b", precision=TF32),
 )  # fmt: skip
 def matmul_tiles(run, a, b, c, M, N, K):
@@ -143,7 +145,9 @@ def matmul_tiles(run, a, b, c, M, N, K):
 
 
 @gpuemu.op(
-    dims=DIMS, inputs={"a": Input("M K", largest=2.0**10, padded=True), "bt": Input("N K", largest=2.0**10, padded=True)},
+    linear="K",
+    dims=DIMS,
+    inputs={"a": Input("M K", largest=2.0**10, padded=True), "bt": Input("N K", largest=2.0**10, padded=True)},
     outputs={"c": Output("M N")}, reference=lambda a, bt: a @ bt.T,
     bound=lambda run: bounds.dot("a", "b", precision=TF32)(
         bounds.Exact({"a": run.inputs["a"], "b": run.inputs["bt"].T}, {}, run.dims, run.dtype, run.device)
@@ -154,6 +158,7 @@ def matmul_transposed(run, a, bt, c, M, N, K):
 
 
 @gpuemu.op(
+    linear="K",
     dims={"B": (1, 3), "M": (1, 15, 33), "N": (1, 17, 33), "K": (1, 31, 32, 33, 70)},
     inputs={"a": Input("B M K", largest=2.0**10), "b": Input("B K N", largest=2.0**10)},
     outputs={"c": Output("B M N")}, reference=lambda a, b: a @ b, bound=bounds.dot("a", "b", precision=TF32),
@@ -188,6 +193,7 @@ def atomic_bound(run):
 
 
 @gpuemu.op(
+    linear="K",
     dims={"M": (1, 15, 33), "N": (1, 17, 33), "K": (1, 31, 32, 63, 64, 65, 130)},
     inputs={"a": Input("M K", largest=2.0**10), "b": Input("K N", largest=2.0**10)},
     outputs={"c": Output("M N", "float32")}, reference=lambda a, b: a @ b,
@@ -222,6 +228,7 @@ def grouped_bound(run):
 
 
 @gpuemu.op(
+    linear="K",
     dims={"T": (1, 16, 40, 67), "G": (1, 2, 4), "N": (1, 31, 33), "K": (15, 32, 40)},
     inputs={"a": Input("T K", largest=2.0**10), "b": Input("G K N", largest=2.0**10)}, outputs={"c": Output("T N")},
     reference=grouped_reference, bound=grouped_bound,
@@ -242,6 +249,7 @@ def matmul_int8(run, a, b, c, M, N, K):
 
 
 @gpuemu.op(
+    linear="K",
     dims={"N": (1, 15, 16, 17, 40), "K": (1, 31, 32, 33, 100)},
     inputs={"a": Input("N K", largest=2.0**10), "x": Input("K", largest=2.0**10)}, outputs={"y": Output("N")},
     reference=lambda a, x: a @ x,

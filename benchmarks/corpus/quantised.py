@@ -152,12 +152,15 @@ def quantise_rows(run, x, q, scale):
 
 @gpuemu.op(
     dims={"M": (1, 3, 9), "N": (1, 31, 32, 33, 64, 100), "B": (1, 2, 4)}, where=lambda M, N, B: triton.cdiv(N, 32) == B,
-    shapes=[{"M": m, "N": n, "B": triton.cdiv(n, 32)} for m, n in ((1, 1), (3, 31), (9, 32), (3, 33), (9, 64), (9, 100))],
+    shapes=[
+        {"M": m, "N": n, "B": triton.cdiv(n, 32)} for m, n in ((1, 1), (3, 31), (9, 32), (3, 33), (9, 64), (9, 100))
+    ],
     targets=("sm_89",), inputs={"x": Input("M N", largest=2.0**16)},
     outputs={"q": Output("M N", "float8_e4m3fn"), "scale": Output("M B", "float32")},
     reference=blocks_reference,
     bound=lambda run: {
-        "q": 8 * U * np.abs(run.outputs["q"]) + 2.0**-140 / np.repeat(run.outputs["scale"], 32, axis=1)[:, :run.dims["N"]],
+        "q": 8 * U * np.abs(run.outputs["q"])
+        + 2.0**-140 / np.repeat(run.outputs["scale"], 32, axis=1)[:, : run.dims["N"]],
         "scale": 5 * U * run.outputs["scale"] + 2.0**-148,
     },
 )  # fmt: skip

@@ -124,10 +124,13 @@ def moe_rank(run, expert, place, count):
 @gpuemu.op(
     dims={"T": (1, 5), "R": (1, 10), "D": (1, 31, 32, 33, 64)},
     inputs={
-        "x": Input("R D", largest=2.0**10), "place": Input("T 2", "int32", high="R"), "weight": Input("T 2", largest=1.0)
+        "x": Input("R D", largest=2.0**10), "place": Input("T 2", "int32", high="R"),
+        "weight": Input("T 2", largest=1.0),
     },
     outputs={"y": Output("T D")}, reference=lambda x, place, weight: (x[place] * weight[:, :, None]).sum(axis=1),
-    bound=bounds.absolute(lambda x, place, weight: (x[place.astype(int)] * weight[:, :, None]).sum(axis=1), roundings=3),
+    bound=bounds.absolute(
+        lambda x, place, weight: (x[place.astype(int)] * weight[:, :, None]).sum(axis=1), roundings=3
+    ),
 )  # fmt: skip
 def moe_combine(run, x, place, weight, y, T, D):
     run(combine_kernel, (T,), x, place, weight, y, T, D, K=2, BLOCK=64)

@@ -178,6 +178,7 @@ def row_lse(run, x, y):
 
 
 @gpuemu.op(
+    linear="N",
     dims=DIMS, inputs={"x": Input("M N")}, outputs={"y": Output("M", "float32")},
     reference=lambda x: x.sum(axis=1), bound=bounds.total(lambda x: x, depth=bounds.loop_depth(TILE)),
 )  # fmt: skip
@@ -213,6 +214,7 @@ def softmax_backward(run, y, dy, dx):
 
 
 @gpuemu.op(
+    linear="M",
     dims={"M": (1, 15, 16, 17, 33, 64), "N": (1, 31, 32, 33, 65)}, inputs={"x": Input("M N", largest=2.0**100)},
     outputs={"y": Output("N", "float32")}, reference=lambda x: x.sum(axis=0),
     bound=bounds.total(lambda x: x, depth=bounds.loop_depth(16), axis=0),

@@ -164,6 +164,7 @@ ROWS = {"M": (1, 3, 9), "N": (1, 2, 31, 32, 33, 64, 100)}
 
 
 @gpuemu.op(
+    linear="N",
     dims=ROWS, inputs={"x": Input("M N", largest=2.0**100)}, outputs={"y": Output("M N", "float32")},
     reference=lambda x: np.cumsum(x, axis=1),
     bound=bounds.absolute(prefix_size, roundings=lambda N: 2 * bounds.tree_depth(32) + N // 32 + 3),
@@ -173,6 +174,7 @@ def cumulative_sum(run, x, y):
 
 
 @gpuemu.op(
+    linear="N",
     dims=ROWS, inputs={"x": Input("M N", largest=2.0**100)}, outputs={"y": Output("M N", "float32")},
     reference=lambda x: np.cumsum(x[:, ::-1], axis=1)[:, ::-1],
     bound=bounds.absolute(lambda x: np.cumsum(x[:, ::-1], axis=1)[:, ::-1], roundings=2 * bounds.tree_depth(128)),
@@ -217,9 +219,11 @@ def causal_conv1d(run, x, weight, y, C, T):
 
 @gpuemu.op(
     dims={"I": (1, 3, 5), "C": (1, 4), "T": (1, 2, 31, 32, 33)},
-    inputs={"x": Input("I T", largest=2.0**6), "weight": Input("C I 3", largest=16.0), "bias": Input("C", largest=16.0)},
+    inputs={
+        "x": Input("I T", largest=2.0**6), "weight": Input("C I 3", largest=16.0), "bias": Input("C", largest=16.0)
+    },
     outputs={"y": Output("C T")}, reference=conv,
-    bound=bounds.absolute(conv, roundings=lambda I: 3 * I + 2),
+    bound=bounds.absolute(conv, roundings=lambda I: 3 * I + 2),  # noqa: E741
 )  # fmt: skip
 def conv1d(run, x, weight, bias, y, I, C, T):  # noqa: E741
     run(conv_kernel, (C, triton.cdiv(T, 32)), x, weight, bias, y, I, C, T, BLOCK=32)
@@ -238,7 +242,9 @@ def average_pool(run, x, y, H, W):
     dims={"M": (1, 3), "T": (1, 2, 3, 31, 64, 65), "O": (1,)},
     shapes=[{"M": m, "T": t, "O": (t + 1) // 2} for m, t in ((1, 1), (3, 2), (3, 3), (1, 31), (3, 64), (3, 67))],
     inputs={"x": Input("M T", nonfinite=("-inf", "inf"))}, outputs={"y": Output("M O")},
-    reference=lambda x, O: np.max([x[:, np.minimum(np.arange(O) * 2 + t, x.shape[1] - 1)] for t in range(3)], axis=0),
+    reference=lambda x, O: np.max(  # noqa: E741
+        [x[:, np.minimum(np.arange(O) * 2 + t, x.shape[1] - 1)] for t in range(3)], axis=0
+    ),
     bound=bounds.exact(),
 )  # fmt: skip
 def max_pool(run, x, y, M, T, O):  # noqa: E741

@@ -1,6 +1,6 @@
 """Matrix products, single-head attention and flash attention, and three with one planted bug.
 
-One matrix product uses `tl.dot` in IEEE binary32 (the published one was numpy), the other adds outer products. Attention
+One matrix product uses `tl.dot` in IEEE binary32 (the published one was numpy), the other outer products. Attention
 holds a whole head in one block; flash attention takes tiles of up to 32 keys, and its bug needs two of them.
 """
 

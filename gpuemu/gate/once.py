@@ -23,10 +23,15 @@ class Judged:
     exact: Mapping[str, F64]
     comparisons: tuple[Comparison, ...]
     problems: tuple[Problem, ...]
+    tight: bool
+    """Whether anything is wrong under the bounds times `factor`."""
 
 
-def judge_once(op: Op, case: Case, spoil: Callable[[Mapping[str, Argument]], None] | None = None) -> Judged:
-    """Execute and judge a case. `spoil` may change the arrays after the run (to prove that it is seen).
+def judge_once(
+    op: Op, case: Case, spoil: Callable[[Mapping[str, Argument]], None] | None = None, factor: float = 1.0
+) -> Judged:
+    """Execute and judge a case. `spoil` may change the arrays after the run (to prove that it is seen); `factor`: of a
+    calibrated error model.
 
     Raises whatever the launcher, the engine, the reference or the error model raise, and NotJudged.
     """
@@ -46,4 +51,11 @@ def judge_once(op: Op, case: Case, spoil: Callable[[Mapping[str, Argument]], Non
         for comparison in comparisons:
             if comparison.elements and not comparison.judged:
                 raise NotJudged(f"the error model judges no element of output '{comparison.output}'")
-    return Judged(arguments, exact, comparisons, problems)
+    tight = bool(problems)
+    if factor != 1.0 and not tight:
+        scaled = (
+            compare(n, arguments[n].view, arguments[n].dtype, exact[n], bounds[n] * factor, arguments[n].poison)
+            for n in exact
+        )
+        tight = bool(value_problems(tuple(scaled)))
+    return Judged(arguments, exact, comparisons, problems, tight)

@@ -1,7 +1,7 @@
 """Runs the user's own cases on one mutant until one of them finds something; what a worker does.
 
 The mutant is a file of its own, in a folder of its own. Where it is the op file, that is loaded; where it is a file
-that the op file imports, the op file is loaded afresh with the mutant in the place of that module, and every other module
+that the op file imports, the op file is loaded afresh with the mutant in that module's place, and every other module
 of the user's anew, so that nobody holds the old kernel. An op that then does not reach the mutant's function is an
 error: a mutant that never ran would count as survived.
 

@@ -28,9 +28,9 @@ from pathlib import Path
 import msgspec
 
 from gpuemu.files import write_atomically
-from gpuemu.gate.bits import seed_of
 from gpuemu.gate.declare import Op
 from gpuemu.gate.discover import find_files, load_file
+from gpuemu.gate.tolerances import calibrates
 from ptx.errors import InvalidInput
 
 TABLE = ".bugs.toml"
@@ -79,8 +79,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def half_of(control: str) -> str:
-    """'calibrated' or 'held out': the half that a control belongs to, by a hash of its name."""
-    return "calibrated" if seed_of("half", control) & 1 else "held out"
+    """'calibrated' or 'held out': the half that a control belongs to, as `gpuemu calibrate` with seed 0 has it."""
+    return "calibrated" if calibrates(control, 0) else "held out"
 
 
 def patched(text: str, bug: Bug, table: Path) -> str:

@@ -2,6 +2,7 @@
 
     derived         ours: the op's error model against the FP64 reference, classes first, with the engine's findings and
                     the bytes outside the outputs
+    calibrated      the same with the factors of a calibration file (`gpuemu/gate/tolerances.py`)
     allclose        |got - want| <= 1e-2 + 1e-2 |want|, NaN equal to NaN: what tutorials use for 16-bit results, and
                     KernelBench
     assert_close    the defaults of torch.testing.assert_close by dtype: float32 1e-5 + 1.3e-6 |want|, float16 1e-5 +
@@ -27,7 +28,10 @@ ASSERT_CLOSE = {"float64": (1e-7, 1e-7), "float32": (1e-5, 1.3e-6), "float16": (
 """(absolute, relative) of torch.testing.assert_close; bfloat16 and 8-bit formats below."""
 _COARSE = (1e-5, 1.6e-2)
 
-SCHEMES = ("derived fp64", "allclose fp64", "allclose same", "assert_close fp64", "assert_close same", "published fp64")
+SCHEMES = (
+    "derived fp64", "calibrated fp64", "allclose fp64", "allclose same", "assert_close fp64", "assert_close same",
+    "published fp64",
+)  # fmt: skip
 
 
 def accepts(got: F64, want: F64, absolute: float, relative: float) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from gpuemu.bounds import family_of
 from gpuemu.gate.bits import seed_of
 from gpuemu.gate.cases import Case, enumerate_cases
 from gpuemu.gate.declare import Op
@@ -72,7 +73,8 @@ def usual_cases(op: Op, subject: Subject, dtype: str, target: str, seed: int) ->
 class StudyRunner:
     """Measures subjects; loads each file once. A `Case` stands for a subject's file, op, dtype and target."""
 
-    def __init__(self, subjects: tuple[Subject, ...], seed: int) -> None:
+    def __init__(self, subjects: tuple[Subject, ...], seed: int, factors: dict[str, float]) -> None:
+        self._factors = factors
         self._subjects = {(s.file, s.op): s for s in subjects}
         self._seed = seed
         self._ops: dict[tuple[str, str], Op] = {}
@@ -87,28 +89,30 @@ class StudyRunner:
             return StudyResult(case=case, verdict="unchecked", reason=reason_of(error))
         swept = enumerate_cases([op], seed=self._seed, targets=(case.target,), dtypes=(case.dtype,))
         usual = usual_cases(op, subject, case.dtype, (op.targets or (case.target,))[0], self._seed)
-        measured = [measure(op, subject, "sweep", c) for c in swept] + [measure(op, subject, "usual", c) for c in usual]
+        factor = self._factors.get(family_of(op.bound) or "", 1.0)
+        tagged = [("sweep", c) for c in swept] + [("usual", c) for c in usual]
+        measured = [measure(op, subject, source, c, factor) for source, c in tagged]
         return StudyResult(case=case, verdict="pass", measured=tuple(measured))
 
 
-def make_study_runner(subjects: tuple[Subject, ...], seed: int) -> StudyRunner:
+def make_study_runner(subjects: tuple[Subject, ...], seed: int, factors: dict[str, float]) -> StudyRunner:
     """What a worker process calls once."""
-    return StudyRunner(subjects, seed)
+    return StudyRunner(subjects, seed, factors)
 
 
-def measure(op: Op, subject: Subject, source: str, case: Case) -> Measured:
+def measure(op: Op, subject: Subject, source: str, case: Case, factor: float = 1.0) -> Measured:
     """Execute one case and judge it under every scheme."""
     common: dict[str, Any] = {
         "source": source, "draw": case.index, "label": case.label(), "dtype": case.dtype,
         "distribution": case.distribution,
     }  # fmt: skip
     try:
-        judged = judge_once(op, case)
+        judged = judge_once(op, case, factor=factor)
     except Exception as error:
         return Measured(**common, rejected={}, reason=reason_of(error))
     arguments, exact, problems = judged.arguments, judged.exact, judged.problems
     outputs = {n: (arguments[n].view, arguments[n].dtype) for n in exact}
-    verdict = {"derived fp64": bool(problems)}
+    verdict = {"derived fp64": bool(problems), "calibrated fp64": judged.tight}
     verdict.update(rejected(outputs, exact, same_precision(op, case, arguments), subject.published))
     kinds = tuple(dict.fromkeys(p.kind for p in problems))
     return Measured(

@@ -20,7 +20,7 @@ TIMEOUT = 900.0
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
-    """What to measure. `only`: controls to keep, with their bugs."""
+    """What to measure. `only`: controls to keep, with their bugs. `factors`: of calibrated error models, by family."""
 
     paths: tuple[str, ...]
     work: str
@@ -28,6 +28,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     target: str = "sm_80"
     parallel: int = 1
     only: tuple[str, ...] = ()
+    factors: dict[str, float] = {}
 
 
 def run_study(
@@ -50,8 +51,8 @@ def run_study(
     ]  # fmt: skip
     found: dict[tuple[str, str], list[Measured]] = {}
     stream = run_cases(
-        cases, make_work=make_study_runner, arguments=(tuple(subjects), study.seed), parallel=study.parallel,
-        timeout=TIMEOUT,
+        cases, make_work=make_study_runner, arguments=(tuple(subjects), study.seed, study.factors),
+        parallel=study.parallel, timeout=TIMEOUT,
     )  # fmt: skip
     for done, result in enumerate(stream, 1):
         own = found.setdefault((result.case.file, result.case.op), [])
