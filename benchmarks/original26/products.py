@@ -123,8 +123,8 @@ def attention(q, k, v, D):
     return p / p.sum(axis=1, keepdims=True) @ v
 
 
-def product_op(name, kernel, dims):
-    """Declare the product `name` with a kernel on 32 x 32 tiles."""
+def product_op(name, kernel, dims, tile):
+    """Declare the product `name` with a kernel on square tiles."""
 
     @gpuemu.op(
         name=name, dims=dims, inputs={"a": Input("M K", largest=2.0**10), "b": Input("K N", largest=2.0**10)},
@@ -134,7 +134,7 @@ def product_op(name, kernel, dims):
     )  # fmt: skip
     def launch(run, a, b, c):
         (M, K), N = a.shape, b.shape[1]
-        run(kernel, (triton.cdiv(M, 32), triton.cdiv(N, 32)), a, b, c, M, N, K, BLOCK=32)
+        run(kernel, (triton.cdiv(M, tile), triton.cdiv(N, tile)), a, b, c, M, N, K, BLOCK=tile)
 
     return launch
 
@@ -156,7 +156,7 @@ def head_op(name, dims, start):
 def whole(kernel):
     def start(run, arrays, M, N, D):
         blocks = {"BLOCK_N": max(triton.next_power_of_2(N), 16), "BLOCK_D": triton.next_power_of_2(D)}
-        run(kernel, (M,), *arrays, M, N, D, D**-0.5, **blocks)
+        run(kernel, (M,), *arrays, M, N, D, D**-0.5, **blocks, num_warps=16 if N > 64 else 4)
 
     return start
 
@@ -166,15 +166,16 @@ def tiled(rescaled):
         tile = max(8, triton.next_power_of_2(min(N, 32)))
         blocks = {"BLOCK_M": max(4, triton.next_power_of_2(min(M, 8))), "BLOCK_N": tile, "BLOCK_D": D}
         grid = (triton.cdiv(M, blocks["BLOCK_M"]),)
-        run(flash_kernel, grid, *arrays, M, N, D, D**-0.5, **blocks, RESCALED=rescaled)
+        # Many warps: each thread then holds few elements, and the unrolled code stays small.
+        run(flash_kernel, grid, *arrays, M, N, D, D**-0.5, **blocks, RESCALED=rescaled, num_warps=16)
 
     return start
 
 
-product_op("matmul", dot_kernel, {"M": (1, 2, 7, 128), "K": (1, 3, 16, 127, 256), "N": (1, 2, 15, 64)})
+product_op("matmul", dot_kernel, {"M": (1, 2, 7, 128), "K": (1, 3, 16, 127, 256), "N": (1, 2, 15, 64)}, 16)
 OUTER = {"M": (1, 2, 7, 64), "K": (1, 3, 16, 64), "N": (1, 2, 15, 64)}
-product_op("matmul_triton", outer_kernel, OUTER)
-product_op("matmul_triton_buggy", outer_last_kernel, OUTER)
+product_op("matmul_triton", outer_kernel, OUTER, 32)
+product_op("matmul_triton_buggy", outer_last_kernel, OUTER, 32)
 head_op("attention_triton", HEADS, whole(attention_kernel))
 head_op("attention_triton_buggy", HEADS, whole(attention_unscaled_kernel))
 head_op("flash_attention_triton", FLASH, tiled(True))
