@@ -24,7 +24,7 @@ from gpuemu.gate.bits import Bits, seed_of
 from gpuemu.gate.cases import Case
 from gpuemu.gate.declare import Input, Op, Output
 from gpuemu.gate.dims import axes_of, size_of_axis
-from gpuemu.gate.dtypes import F64, FORMATS, numpy_dtype, quantise, to_float64, to_storage
+from gpuemu.gate.dtypes import F64, FORMATS, INTEGERS, numpy_dtype, quantise, to_float64, to_storage
 from gpuemu.gate.indices import integers
 from gpuemu.gate.layouts import Layout
 from gpuemu.gate.poison import Poison, fill, poison_of
@@ -179,8 +179,13 @@ def reference_inputs(arguments: Mapping[str, Argument]) -> dict[str, NDArray[Any
     return found
 
 
-def reference_values(op: Op, case: Case, arguments: Mapping[str, Argument]) -> dict[str, F64]:
-    """The outputs of the op's FP64 reference, checked for shape. Raises ReferenceFailed with the reason."""
+def reference_values(
+    op: Op, case: Case, arguments: Mapping[str, Argument], whole: dict[str, NDArray[Any]] | None = None
+) -> dict[str, F64]:
+    """The outputs of the op's FP64 reference, checked for shape. Raises ReferenceFailed with the reason.
+
+    `whole` receives those of integer outputs that the reference gives as integers, in the output's dtype.
+    """
     known = {**case.dims, **case.option, "dtype": case.dtype, **absent(op), **reference_inputs(arguments)}
     try:
         with np.errstate(all="ignore"):
@@ -198,7 +203,10 @@ def reference_values(op: Op, case: Case, arguments: Mapping[str, Argument]) -> d
         raise ReferenceFailed(f"the reference of op '{op.name}' must return {', '.join(op.outputs)}")
     result = {}
     for name in wanted:
-        values = np.asarray(answer[name], dtype=np.float64)
+        given = np.asarray(answer[name])
+        if whole is not None and given.dtype.kind in "iu" and arguments[name].dtype in INTEGERS:
+            whole[name] = given.astype(numpy_dtype(arguments[name].dtype))
+        values = given.astype(np.float64)
         if values.shape != arguments[name].view.shape:
             raise ReferenceFailed(
                 f"the reference of op '{op.name}' returned shape {values.shape} for output '{name}' of shape "

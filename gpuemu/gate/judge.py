@@ -8,6 +8,8 @@ For each element with exact value r, bound b (error before the final rounding) a
     r finite       |g - r| <= b + half ulp of the output's format at |r| + b. An infinite g is right where |r| + b
                    reaches the format's overflow threshold, and required where |r| - b does.
 
+An integer output is compared as integers where the reference gives integers, with |g - r| <= b otherwise.
+
 An output in an 8-bit format saturates: a larger reference, an infinite one too, stands for the largest finite value.
 
 The FP64 reference has rounding of its own, which differs between CPUs in the last bits; it is at most about 2**-29 of
@@ -82,10 +84,17 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(
-    output: str, got: NDArray[Any], dtype: str, exact: F64, bound: F64, poison: Poison | None = None
+    output: str,
+    got: NDArray[Any],
+    dtype: str,
+    exact: F64,
+    bound: F64,
+    poison: Poison | None = None,
+    whole: NDArray[Any] | None = None,
 ) -> Comparison:
     """Judge one output. `got`: array of the output's dtype; `exact`, `bound`: float64 of the same shape; `poison`: what
-    it held before the launch, if that was a poison."""
+    it held before the launch, if that was a poison; `whole`: the reference of an integer output as integers of its
+    dtype, since float64 holds them only up to 2**53."""
     held = holds(got, poison) if poison is not None else np.zeros(got.shape, np.bool_)
     if dtype in FORMATS:
         form = FORMATS[dtype]
@@ -102,6 +111,8 @@ def compare(
     else:
         value = to_float64(np.ascontiguousarray(got))
         allowed, error, overflow, half = bound, np.abs(value - exact), np.inf, np.zeros(())
+        if whole is not None:
+            error = np.where(got == whole, 0.0, np.maximum(error, 1.0))
     finite = np.isfinite(exact)
     judged = ~finite | np.isfinite(bound)
     nan_right = np.isnan(exact) & np.isnan(value)

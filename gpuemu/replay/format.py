@@ -5,7 +5,7 @@
     <id>/arrays/<n>.npy     bytes of each buffer before its first launch, as uint8
     <id>/sets/<k>-<n>.npy   bytes that the host changed between launches, if it did
     <id>/after/<n>.npy      bytes of each buffer after the last launch, if they changed
-    <id>/exact/<name>.npy   FP64 reference of each output; bound/<name>.npy: its error bound
+    <id>/exact/<name>.npy   FP64 reference of each output (64-bit integers: as such); bound/<name>.npy: its error bound
 
 `id` is the SHA-256 of everything that must be the same on every machine: the case, the launches, and the hashes of PTX,
 arrays, sets and after. The reference and the bound have hashes of their own but stay out of the id: the last bits of an

@@ -204,11 +204,16 @@ def judge_outputs(replay: Replay, memory: list[NDArray[np.uint8]]) -> list[str]:
         if output.buffer is None:
             continue
         got = view(memory, output.buffer, output.offset, output.dtype, output.shape, output.strides)
-        exact, bound = _doubles(replay, output, output.exact), _doubles(replay, output, output.bound)
+        whole = replay.array(output.exact) if output.dtype in ("int64", "uint64") else None
+        if whole is not None and whole.dtype == got.dtype and whole.shape == output.shape:
+            exact = whole.astype(np.float64)
+        else:
+            whole, exact = None, _doubles(replay, output, output.exact)
+        bound = _doubles(replay, output, output.bound)
         dtype = output.dtype if output.dtype in FORMATS else "int64"
         known = any(dtype_of(output.dtype) == numpy_dtype(n) for n in (*FORMATS, *INTEGERS))
         poison = poison_of(replay.record.case.seed, output.dtype) if known else None
-        comparison = compare(output.name, got, dtype, exact, bound, poison)
+        comparison = compare(output.name, got, dtype, exact, bound, poison, whole)
         if comparison.kind is not None:
             words.append(comparison.words())
     return words

@@ -38,7 +38,7 @@ def write_replay(
     launches: list[Any],
     after: list[tuple[bytes, ...]],
     arguments: Mapping[str, CaseArgument],
-    exact: Mapping[str, F64],
+    exact: Mapping[str, NDArray[Any]],
     bounds: Mapping[str, F64],
     problems: tuple[Problem, ...],
     model: str,

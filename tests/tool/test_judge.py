@@ -104,6 +104,16 @@ def test_worst_ratio_says_how_much_of_the_bound_was_used():
     assert judge(1.5, 1.0, 1.0, "float32").worst_ratio == pytest.approx(0.5, rel=1e-6)
 
 
+def test_64_bit_integers_are_compared_as_integers():
+    exact = np.array([2**60, 5], np.int64)
+    got = exact + np.array([1, 0])
+    as_float = exact.astype(np.float64)
+    assert compare("y", got, "int64", as_float, np.zeros(2)).kind is None, "float64 cannot tell"
+    result = compare("y", got, "int64", as_float, np.zeros(2), whole=exact)
+    assert (result.kind, result.index, result.error) == ("wrong-value", (0,), 1.0)
+    assert compare("y", exact, "int64", as_float, np.zeros(2), whole=exact).kind is None
+
+
 def test_empty_outputs_pass():
     assert judge(np.zeros(0), np.zeros(0)).kind is None
 
