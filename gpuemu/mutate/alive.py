@@ -2,10 +2,11 @@
 
 A gate can go blind without anybody noticing (a reference that is overwritten with the result, a comparison that always
 agrees, cases that never reach the kernel). So one op of the sweep, chosen by name and size alone, is run again with one
-change that no correct sweep can miss: the value of a store doubled and one more, `tl.store(p, v)` -> `tl.store(p, v * 2
-+ 1)`, in a copy of the user's kernel. A few of the smallest cases must flag it which passed unchanged. A second op is
-tried where the first has findings of its own; where no store of a Triton function can be changed so, the same is done
-to the op's outputs after the launch, which still proves reference, error model and judge, and the words say so.
+change that no correct sweep can miss: the values of a function's stores doubled and one more, `tl.store(p, v)` ->
+`tl.store(p, v * 2 + 1)`, in a copy of the user's kernel. A few of the smallest cases must flag it which passed
+unchanged. Another function or op is tried where the first does not show it (a store may stand in a branch that no case
+takes); where no store of a Triton function can be changed so, the same is done to the op's outputs after the launch,
+which still proves reference, error model and judge, and the words say so.
 
 It costs one compilation of one small kernel (cached afterwards) and some launches, runs in the process that called
 `ci`, and adds nothing to the sweep's results.
@@ -36,7 +37,7 @@ from gpuemu.replay.portable import portable_path
 CASES = 3
 """Cases that are tried: one of them must flag the change."""
 OPS = 3
-"""Ops that are tried, where the first ones cannot tell."""
+"""Ops, and functions of each, that are tried where the first does not show it."""
 
 
 def prove_alive(ops: Sequence[Op], results: Sequence[CaseResult], work: Path, root: Path) -> Alive:
@@ -59,22 +60,20 @@ def prove_alive(ops: Sequence[Op], results: Sequence[CaseResult], work: Path, ro
             shapes.setdefault(tuple(case.dims.items()), case)
         cases = [*shapes.values()][:CASES]
         own = [t for t in targets if op.name in t.ops]
-        planted = next((p for t in own if (p := _planted(op, t, work)) is not None), None)
-        if planted is not None:
+        ran = False
+        for planted in [p for t in own if (p := _planted(op, t, work)) is not None][:OPS]:
             words = f"{portable_path(planted.file, root)}:{planted.line} stores twice its value and 1, op {op.name}"
             verdict = _seen(partial(_mutated, planted), cases)
             if verdict is True:
                 return Alive(proven=True, words=f"planted and found: {words}")
+            ran |= verdict is False
             reasons.append(f"{words}: {verdict or 'NOT FOUND'}")
-            if verdict is False:
-                return Alive(proven=False, words=reasons[-1])
-        verdict = _seen(partial(_itself, op), cases, _spoil)
-        words = f"outputs of op {op.name} doubled and 1 added after the launch"
-        if verdict is True:
-            return Alive(proven=True, words=f"planted and found: {words}")
-        reasons.append(f"{words}: {verdict or 'NOT FOUND'}")
-        if verdict is False:
-            return Alive(proven=False, words=reasons[-1])
+        if not ran:
+            words = f"outputs of op {op.name} doubled and 1 added after the launch"
+            verdict = _seen(partial(_itself, op), cases, _spoil)
+            if verdict is True:
+                return Alive(proven=True, words=f"planted and found: {words}")
+            reasons.append(f"{words}: {verdict or 'NOT FOUND'}")
     return Alive(proven=False, words="; ".join(reasons) or "no op has a case that passed, so nothing could be planted")
 
 
@@ -103,7 +102,7 @@ def _length(op: Op, targets: Sequence[Target]) -> int:
 
 
 def _planted(op: Op, target: Target, work: Path) -> Planted | None:
-    """The target's last store with its value changed, written under `work`; None where it has no plain store."""
+    """The target's stores with their values changed, written under `work`; None where it has no plain store."""
     text = Path(target.file).read_text(encoding="utf-8")
     kernel = next((k for k in kernels_of(ast.parse(text)) if k.name == target.function), None)
     stores = [
@@ -112,15 +111,16 @@ def _planted(op: Op, target: Target, work: Path) -> Planted | None:
     ]  # fmt: skip
     if not stores:
         return None
-    value = stores[-1].args[1]
-    changed = replaced(text, value, f"({ast.unparse(value)}) * 2 + 1")
+    changed = text
+    for store in sorted(stores, key=lambda n: (n.lineno, n.col_offset), reverse=True):  # places before it stay
+        changed = replaced(changed, store.args[1], f"({ast.unparse(store.args[1])}) * 2 + 1")
     place = work / hashlib.sha256(changed.encode()).hexdigest()[:12] / Path(target.file).name
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(place, changed.encode())
     return Planted(
-        index=0, kind="planted", file=target.file, function=target.function, line=stores[-1].lineno, words="",
-        ops=((op.file, op.name),), place=str(place),
+        index=0, kind="planted", file=target.file, function=target.function, line=max(n.lineno for n in stores),
+        words="", ops=((op.file, op.name),), place=str(place),
     )  # fmt: skip
 
 
