@@ -30,7 +30,6 @@ from gpuemu.gate.once import judge_once
 from gpuemu.gate.results import CaseResult
 from gpuemu.mutate.ptx_waits import Wait, without
 from gpuemu.mutate.targets import targets_of
-from gpuemu.triton_run import edited_ptx
 from ptx.errors import InvalidInput
 
 _OWN = ("gpuemu", "interp", "ptx", "__main__", "__mp_main__")
@@ -134,6 +133,8 @@ def _edited(planted: Planted) -> Iterator[None]:
     if planted.wait is None:
         yield
     else:
+        from gpuemu.triton_run import edited_ptx
+
         wait = Wait(*planted.wait)
         with edited_ptx(wait, lambda ptx: without(ptx, wait)):
             yield

@@ -26,7 +26,8 @@ def mutation_text(score: Score, root: Path, every: bool) -> str:
     caught, survived, refused = (len(score.of(v)) for v in ("caught", "survived", "refused"))
     ran = caught + survived
     words = f"{caught} of {ran} caught ({100 * score.share:.1f} %)" if ran else "none ran"
-    lines.append(f"mutation score: {words}" + (f", {refused} refused: they do not compile or could not be run" if refused else ""))
+    more = f", {refused} refused: they do not compile or could not be run" if refused else ""
+    lines.append(f"mutation score: {words}{more}")
     if survived:
         lines.append("a survivor computes the same for every input, or the sweep has no input that shows it")
     return "\n".join(lines) + "\n"

@@ -1,7 +1,7 @@
 """The corpus: op files that are correct, and beside each a table of bugs planted into it.
 
     benchmarks/corpus/rows.py            controls: Triton kernels and their ops
-    benchmarks/corpus/rows.bugs.toml     [[bug]] op, name, family, old, new, shows [, unreachable]
+    benchmarks/corpus/rows.bugs.toml     [[bug]] op, name, family, old, new, shows [, unreachable] [, unseen]
                                          [usual] op = {dim = size, ...}
 
 A bug is one hunk: the text `old`, which stands exactly once in the file, becomes `new`. The file so changed is written
@@ -10,7 +10,8 @@ see the same inputs. A bug whose text is not found exactly once is an error: a t
 nothing. A bug may instead be an op of its own (`of` names the control that it is a wrong version of).
 
 `unreachable` argues that the change computes the same for every input that the schema allows. Such bugs are run and
-listed, not dropped: one that is caught all the same refutes its argument, and the study fails.
+listed, not dropped: one that is caught all the same refutes its argument, and the study fails. `unseen` says why this
+gate cannot show a bug that is real: it counts as missed, and the study fails only for a miss that is not announced.
 
 `usual` is the shape of a test with a single shape: whole blocks and powers of two; by default the largest power of two
 up to each dim's largest candidate. `[published]` gives absolute tolerances that somebody published for an op.
@@ -47,6 +48,7 @@ class Bug(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: str | None = None
     of: str | None = None
     unreachable: str | None = None
+    unseen: str | None = None
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,6 +74,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     family: str | None = None
     shows: str = ""
     unreachable: str | None = None
+    unseen: str | None = None
 
     @property
     def half(self) -> str:
@@ -150,7 +153,7 @@ def _subject(
         key=key, op=op.name, control=control, source=str(source), file=str(place or source),
         usual=read.usual.get(op.name) or usual_shape(op), published=read.published.get(control),
         family=bug.family if bug else None, shows=bug.shows if bug else "",
-        unreachable=bug.unreachable if bug else None,
+        unreachable=bug.unreachable if bug else None, unseen=bug.unseen if bug else None,
     )  # fmt: skip
 
 

@@ -79,20 +79,22 @@ def test_a_factor_is_the_margin_over_what_the_first_half_uses(folder):
 
 
 def test_what_the_other_half_would_say_is_told(folder):
-    write(folder, names(True, 1)[0], 4.0)
+    for name in names(True, 2):
+        write(folder, name, 4.0)
     write(folder, names(False, 1)[0], 60.0)
     found = calibrate(run(folder), ["sm_80"])
     assert set(found.held_out.flagged) == {names(False, 1)[0]} and found.held_out.share > 2
 
 
 def test_a_kernel_that_uses_nothing_of_its_bound_gets_the_floor(folder):
-    write(folder, names(True, 1)[0], 0.0)
-    write(folder, names(False, 1)[0], 0.0)
+    for name in (*names(True, 2), *names(False, 1)):
+        write(folder, name, 0.0)
     assert calibrate(run(folder), ["sm_80"]).family["sum"].factor == FLOOR
 
 
 def test_a_sweep_with_the_file_is_tighter_and_says_so(folder):
-    write(folder, names(True, 1)[0], 4.0)
+    for name in names(True, 2):
+        write(folder, name, 4.0)
     write(folder, names(False, 1)[0], 60.0)
     found = calibrate(run(folder), ["sm_80"])
     assert run(folder).exit_code == 0
@@ -135,8 +137,8 @@ def test_the_file_says_the_same_when_it_is_read(folder):
     ],
 )
 def test_a_wrong_file_is_refused(folder, old, new, message):
-    write(folder, names(True, 1)[0], 5.0)
-    write(folder, names(False, 1)[0], 5.0)
+    for name in (*names(True, 2), *names(False, 1)):
+        write(folder, name, 5.0)
     path = folder / "tolerances.toml"
     write_tolerances(path, calibrate(run(folder), ["sm_80"]))
     path.write_text(path.read_text().replace(old, new))

@@ -96,7 +96,9 @@ def test_every_op_of_the_examples_has_the_shapes_that_the_gate_promises():
     ops, broken = load_ops(find_files([EXAMPLES]))
     assert not broken and len(ops) >= 20
     for op in ops:
-        assert len(shapes_of(op)) >= 8
+        shapes = shapes_of(op)
+        assert len(shapes) >= 8
+        assert {d: {s[d] for s in shapes} for d in op.dims} == {d: set(v) for d, v in op.dims.items()}, op.name
         assert {"float16", "bfloat16"} <= set(op.dtypes) or set(op.dtypes) == {"float8_e4m3fn", "float8_e5m2"}
 
 
