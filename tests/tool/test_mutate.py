@@ -171,3 +171,18 @@ def test_a_kernel_in_a_file_of_its_own_is_mutated_where_the_op_imports_it(tmp_pa
     (tmp_path / "own_op.py").write_text(OP.replace("2 * x", "3 * x"))
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=300)
     assert done.returncode == 2 and re.search("'twice' is not clean as it is", done.stderr)
+
+
+def test_a_dead_gate_is_told_in_every_report(swept, monkeypatch):
+    from gpuemu.gate import once
+    from gpuemu.reports.sarif import sarif_report
+    from gpuemu.reports.text import text_report
+
+    before = json.loads(sarif_report(swept()))["runs"][0]
+    assert before["invocations"][0]["executionSuccessful"] is True
+    monkeypatch.setattr(once, "value_problems", lambda comparisons: ())
+    result = swept()
+    after = json.loads(sarif_report(result))["runs"][0]
+    assert after["results"] == before["results"] == []
+    assert after["invocations"][0]["executionSuccessful"] is False
+    assert "the gate is not alive" in json.dumps(after["invocations"]) and "gate not alive" in text_report(result)
