@@ -15,7 +15,7 @@ STAMP := $(VENV)/.gpuemu-installed
 TESTS ?= tests
 ARGS ?=
 
-.PHONY: demo test judges lint bench clean
+.PHONY: demo test judges lint bench study clean
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "gpuemu needs Python 3.11 or newer; set PYTHON=/path/to/python" >&2; exit 1; }
@@ -38,6 +38,9 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(PY) -m benchmarks $(ARGS)
+
+study: $(STAMP)
+	$(PY) -m gpuemu study --tolerances benchmarks/corpus/tolerances.toml --parallel 2 --output docs/study $(ARGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

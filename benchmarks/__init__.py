@@ -6,7 +6,7 @@
     python -m benchmarks.first_result         empty caches, import to the first result
     python -m benchmarks.matrix_product       tensor-core products with the hardware's bits against numpy's f32 matmul
 
-Two measure something else than speed and run by themselves: `benchmarks.mutants` (what the gate catches) and
+Two measure something else than speed and run by themselves: `benchmarks.mutants` (what the examples' sweeps catch) and
 `benchmarks.delta_study` (whether a change costs the same on every architecture).
 
 Run them from a checkout. Times are processor seconds of one thread on one core, except where wall time is the point

@@ -5,6 +5,8 @@ Ctrl-C).
 `conform`: 0 the same bits, 1 something differs, 2 usage, 3 could not be compared.
 `calibrate`: 0 written, 1 written and a held-out control is flagged, 2 usage, or a control is wrong.
 `diff`: 0 clean, 1 a limit is broken, 2 usage or configuration, 3 could not be measured.
+`study`: 0, 1 a bug is missed or a control flagged, 2 usage, 3 something was not checked.
+`mutate`: 0, 1 the score is below the one asked for, 2 usage, 3 no mutant ran.
 `doctor`: 0 kernels can be checked here, 3 they cannot. `init`: 0, 2 usage.
 `reproduce`: 1 reproduced, 0 passes now, 2 usage, 3 cannot run (also: no such replay) or the bytes differ.
 """
@@ -23,9 +25,11 @@ from gpuemu.commands.diff import diff
 from gpuemu.commands.doctor import doctor
 from gpuemu.commands.init import init
 from gpuemu.commands.isa import isa
+from gpuemu.commands.mutate import mutate
 from gpuemu.commands.report import report
 from gpuemu.commands.reproduce import reproduce
 from gpuemu.commands.run import run
+from gpuemu.commands.study import study
 from gpuemu.render import render_error
 
 
@@ -42,9 +46,11 @@ cli.add_command(diff)
 cli.add_command(doctor)
 cli.add_command(init)
 cli.add_command(isa)
+cli.add_command(mutate)
 cli.add_command(report)
 cli.add_command(reproduce)
 cli.add_command(run)
+cli.add_command(study)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -169,12 +171,28 @@ def bind_arrays(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any
     return specialise.bind(function, converted, named, toolchain.architecture(target))
 
 
+@contextmanager
+def edited_ptx(name: Hashable, edit: Callable[[str], str]) -> Iterator[None]:
+    """Within it, kernels run `edit(ptx)` in place of the PTX that Triton makes. `name`: equal for equal edits."""
+    token = _edit.set((name, edit))
+    try:
+        yield
+    finally:
+        _edit.reset(token)
+
+
+_edit: ContextVar[tuple[Hashable, Callable[[str], str]] | None] = ContextVar("gpuemu_ptx_edit", default=None)
+
+
 def _load(bound: Binding, device: str | None, fmad: str | None, engine: str) -> _Loaded:
-    key = None if bound.memo is None else (bound.kernel, bound.memo, device, fmad)
+    edit = _edit.get()
+    key = None if bound.memo is None else (bound.kernel, bound.memo, device, fmad, edit and edit[0])
     loaded = _memo.get(key) if key is not None else None
     if loaded is None:
         prefetch(base_symbols(engine))  # compiled on another core while Triton lowers the kernel
         lowered = lower_call(bound)
+        if edit is not None:
+            lowered = replace(lowered, ptx=edit[1](lowered.ptx))
         module = Module.from_ptx(lowered.ptx, device=device, fmad=fmad)
         converters = tuple(_converter(param, bound.kernel, lowered.metadata) for param in lowered.params)
         names = (*(p.name for p in lowered.params), "global scratch", "profile scratch")

@@ -27,6 +27,7 @@ An own model is any function `(Exact) -> array` or `{output: array}`, broadcasta
 bound means "not judged here"; an output with no judged element is not called checked.
 """
 
+from gpuemu.bounds.absolute import absolute
 from gpuemu.bounds.attention import attention, causal_mask
 from gpuemu.bounds.formula import formula
 from gpuemu.bounds.model import Bound, Exact, Model, family_of, half_ulp, statement_of
@@ -42,6 +43,7 @@ __all__ = [
     "Exact",
     "Model",
     "Running",
+    "absolute",
     "attention",
     "causal_mask",
     "constant",

@@ -14,7 +14,7 @@ def elementwise(ulps: float, *, of: str | None = None) -> Model:
         bounds = {n: 2 * ulps * U32 * np.abs(v) + LEAST32 for n, v in exact.outputs.items() if of in (None, n)}
         return dict(bounds)
 
-    return Model(evaluate, f"{ulps:g} ulp of binary32", family="elementwise")
+    return Model(evaluate, f"{ulps:g} ulp of binary32", family=f"elementwise, {ulps:g} ulp")
 
 
 def exact() -> Model:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one case.  [default: 300]")
 @click.option("--tolerances", type=click.Path(), metavar="FILE", help="Tighten bounds by FILE of `gpuemu calibrate`.")
 @click.option("--expect", type=click.Path(), metavar="FILE", help="Exit 0 only if the findings are those of FILE.")
+@click.option("--no-alive-check", is_flag=True, help="Plant no bug to prove that the gate would find one.")
 def ci(
     paths: tuple[str, ...],
     parallel: int | None,
@@ -45,11 +46,12 @@ def ci(
     timeout: float | None,
     tolerances: str | None,
     expect: str | None,
+    no_alive_check: bool,
 ) -> int:
     """Check every op declared in the files and folders PATHS (default: `paths` of the configuration, else here).
 
-    Exit code: 0 clean, 1 findings, 2 usage or configuration, 3 something could not be checked, 130 interrupted (the
-    report then holds what was finished).
+    Exit code: 0 clean, 1 findings, 2 usage or configuration, 3 something could not be checked or a bug planted on
+    purpose was not found, 130 interrupted (the report then holds what was finished).
     """
     from pathlib import Path
 
@@ -79,6 +81,7 @@ def ci(
         timeout=choose(timeout, config.timeout, base.timeout),
         replays=choose(None, config.replays, base.replays),
         root=str(root),
+        alive=None if no_alive_check else str(root / ".gpuemu" / "alive"),
         factors=factors_of(choose(tolerances, config.tolerances, None)),
     )
     expect = choose(expect, config.expect, None)
@@ -102,11 +105,21 @@ def ci(
             if form == "text":  # after a long run nothing may be lost
                 print(text_report(result), end="", file=sys.stderr)
             raise
+    print(alive_words(result, no_alive_check), file=sys.stderr)
     print(f"{result.seconds:.1f} s", file=sys.stderr)
     if result.planned is not None:
         print(f"interrupted after {len(result.cases)} of {result.planned} cases", file=sys.stderr)
         return result.exit_code
     return result.exit_code if expected is None else expected_code(result, expected)
+
+
+def alive_words(result: SweepResult, skipped: bool) -> str:
+    """One line: whether the gate was seen to find a planted bug."""
+    if skipped:
+        return "not proven alive: --no-alive-check was given"
+    if result.alive is None:
+        return "not proven alive: nothing ran to the end"
+    return f"alive: {result.alive.words}" if result.alive.proven else f"GATE NOT ALIVE: {result.alive.words}"
 
 
 def factors_of(file: str | None) -> dict[str, float]:
@@ -145,7 +158,7 @@ def expected_code(result: SweepResult, expected: tuple[Any, ...]) -> int:
     if not difference.none:
         print(difference.words(), file=sys.stderr)
         return 1
-    if result.broken or result.of("unchecked") or not result.cases:
+    if result.broken or result.of("unchecked") or not result.cases or result.dead:
         return 3
     print(f"the findings are exactly the {len(expected)} expected ones", file=sys.stderr)
     return 0

@@ -92,6 +92,13 @@ class Bug(msgspec.Struct, frozen=True, kw_only=True):
         return self.shown.problems[0]
 
 
+class Alive(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the gate has been seen to find something planted. `words`: what was planted where, what came of it."""
+
+    proven: bool
+    words: str
+
+
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     """A finished sweep. `cases` in enumeration order. `root`: what reported paths are relative to."""
 
@@ -102,6 +109,8 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     planned: int | None = None
     """Cases that the sweep would have had, where it was interrupted; else None."""
+    alive: Alive | None = None
+    """None: not asked for, or interrupted."""
 
     def of(self, verdict: Verdict) -> list[CaseResult]:
         """The cases with a verdict."""
@@ -112,13 +121,19 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
         return group_bugs(self.cases)
 
     @property
+    def dead(self) -> bool:
+        """Whether the gate was to be proven alive and was not."""
+        return self.alive is not None and not self.alive.proven
+
+    @property
     def exit_code(self) -> int:
-        """0 clean, 1 findings (also with unchecked cases), 3 something or everything unchecked, 130 interrupted."""
+        """0 clean, 1 findings (also with unchecked cases), 3 something or everything unchecked or the gate not proven
+        alive, 130 interrupted."""
         if self.planned is not None:
             return 130
         if self.of("finding"):
             return 1
-        if self.broken or self.of("unchecked") or not self.cases:
+        if self.broken or self.of("unchecked") or not self.cases or self.dead:
             return 3
         return 0
 

@@ -39,6 +39,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = 300.0
     replays: str | None = ".gpuemu/replays"
     root: str | None = None
+    alive: str | None = None
+    """Folder for the planted change that proves the gate alive (`gpuemu/mutate/alive.py`); None = not done."""
     factors: dict[str, float] = {}
 
 
@@ -87,7 +89,12 @@ def sweep(plan: Plan, progress: Callable[[int, int, CaseResult], None] | None = 
         if replays is not None:  # what a worker that was ended had not finished
             remove_scratch(Path(replays), settings.scratch)
     results.sort(key=lambda r: r.case.index)
+    alive = None
+    if plan.alive is not None and results and not interrupted:
+        from gpuemu.mutate.alive import prove_alive
+
+        alive = prove_alive(ops, results, Path(plan.alive).resolve(), root)
     return SweepResult(
         seed=plan.seed, root=str(root), cases=tuple(results), broken=tuple(broken),
-        seconds=time.perf_counter() - start, planned=len(cases) if interrupted else None,
+        seconds=time.perf_counter() - start, planned=len(cases) if interrupted else None, alive=alive,
     )  # fmt: skip

@@ -9,7 +9,8 @@ controls, and keeps for each family of models
 A sweep with the file multiplies each bound by its family's factor: tighter, never looser than what was derived. The
 other half of the controls is for evaluation only: the file says how many of its cases the factors would flag. Which
 half an op is in follows from a hash of the seed and its name. An author's own model is never calibrated, and a family
-without a control in the first half keeps its derived bound.
+with fewer than LEAST_OPS controls in the first half keeps its derived bound: what one kernel uses of it says too little
+of another (measured: a held-out kernel beyond the factor of a family that had one control).
 
 The file is TOML, sorted, with no times or paths, and written whole or not at all.
 """
@@ -31,6 +32,7 @@ from ptx.errors import InvalidInput
 FORMAT = 1
 MARGIN = 2.0
 FLOOR = 0.0625
+LEAST_OPS = 2
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,6 +99,8 @@ def calibrate(sweep: SweepResult, targets: Sequence[str]) -> Tolerances:
     families: dict[str, Family] = {}
     for name in sorted({c.family for c in first if c.family is not None}):
         own = [c for c in first if c.family == name]
+        if len({c.case.op for c in own}) < LEAST_OPS:
+            continue
         share = max(share_of(c) for c in own)
         families[name] = Family(
             factor=_shortened(min(1.0, max(FLOOR, MARGIN * share))), share=_shortened(share),

@@ -30,7 +30,8 @@ def sarif_report(result: SweepResult) -> bytes:
     rules: list[Rule] = list(dict.fromkeys(rule_of(b.kind) for b in bugs))
     return sarif_log(
         rules, [_result(b, result, rules, root) for b in bugs], tag="correctness",
-        successful=result.exit_code in (0, 1) and not result.of("unchecked") and not result.broken,
+        successful=result.exit_code in (0, 1)
+        and not (result.of("unchecked") or result.broken or result.dead),
         notifications=_notifications(result, root), properties={"seed": result.seed, "cases": len(result.cases)},
     )  # fmt: skip
 
@@ -86,4 +87,6 @@ def _notifications(result: SweepResult, root: Path) -> list[str]:
         texts.append(f"interrupted: {len(result.cases)} of {result.planned} cases were run")
     elif not result.cases and not result.broken:
         texts.append("nothing to run: no op was found")
+    if result.alive is not None and result.dead:
+        texts.append(f"the gate is not alive: {result.alive.words}")
     return texts

@@ -106,4 +106,5 @@ def summary_line(result: SweepResult) -> str:
     words += [f"{border} borderline"] if border else []
     words += [f"{unchecked} unchecked"] if unchecked else []
     verdict = {0: "clean", 1: "findings", 3: "not checked", 130: "interrupted"}[result.exit_code]
+    words += ["gate not alive"] if result.dead else []
     return f"{verdict}: {', '.join(words)} (seed {result.seed})"

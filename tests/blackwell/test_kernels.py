@@ -9,36 +9,20 @@ import numpy as np
 import pytest
 
 import gpuemu
-from interp.ops import ISA
 from tests.hopper.launches import CASES, numbers
 
 pytest.importorskip("triton")
 from tests.blackwell import blackwell_kernels as kernels
 
-PACKED = {
-    "matmul_tf32x3", "matmul_scaled", "attention", "attention_3_stages", "attention_d128", "attention_descriptors",
-    "attention_descriptors_specialised", "softmax", "layernorm",
-}  # fmt: skip
-"""Kernels whose sm_100 code has packed f32 arithmetic or maxima of three."""
-
-
-def need(name: str) -> None:
-    if name in PACKED and not ISA.knows("add.rn.f32x2"):
-        pytest.skip("packed f32 arithmetic is not modelled")
-    if name.endswith("specialised") and not ISA.knows("brx.idx"):
-        pytest.skip("branches through a table are not modelled")
-
 
 @pytest.mark.parametrize("name", CASES)
 def test_kernel(name: str) -> None:
-    need(name)
     CASES[name]("sm_100").check()
 
 
 @pytest.mark.parametrize("target", ["sm_103", "sm_120"])
 @pytest.mark.parametrize("name", ["matmul_f16_3_stages", "matmul_e4m3", "host_descriptors", "attention"])
 def test_other_blackwells(name: str, target: str) -> None:
-    need(name)
     CASES[name](target).check()
 
 
@@ -52,7 +36,6 @@ def test_clusters(name: str) -> None:
     "name", ["matmul_f16_4_stages", "persistent_descriptors", "device_descriptors_specialised", "attention"]
 )
 def test_the_same_bytes_under_any_asynchrony(name: str, mode: str) -> None:
-    need(name)
     late, other = CASES[name]("sm_100"), CASES[name]("sm_100", asynchrony=mode)
     assert other.result.findings == ()
     np.testing.assert_array_equal(late.got, other.got)
