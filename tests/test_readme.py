@@ -83,3 +83,10 @@ def test_the_files_of_the_map_exist() -> None:
             assert (ROOT / package / name).exists(), f"{package}/{name}"
         for name in re.findall(r"\b(\w+)/(?=[\s\w.]*?(?:  |$))", listed, re.MULTILINE):
             assert (ROOT / package / name).is_dir(), f"{package}/{name}/"
+
+
+def test_the_long_support_table_is_generated() -> None:
+    """`gpuemu isa --support > docs/support.md` after a change of the records or of the answers."""
+    from gpuemu.conform.evidence import evidence, table
+
+    assert (ROOT / "docs" / "support.md").read_text() == table(list(evidence()))

@@ -15,12 +15,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gpuemu.conform.answers import FOLDER, stored
+from gpuemu.conform.answers import FOLDER, Answers, stored
 from gpuemu.conform.explained import MERGED, NOT_ASKED
-from gpuemu.conform.forms import opcodes
 from interp.ops import ISA
 from ptx.isa import Effect, Op
 
+_TYPES = ("type", "dtype", "atype", "btype", "ctype", "stype")
 _COMPUTES = ("mma", "wgmma", "wmma", "tcgen05")
 
 
@@ -36,18 +36,18 @@ class Evidence:
 def evidence() -> Iterator[Evidence]:
     """Of every record, in the table's order."""
     answers, kernels = stored(), [json.loads(p.read_text()) for p in sorted(FOLDER.glob("*_kernels.json"))]
-    asked = {o.split(" ")[0]: a for a in answers for o in (*a.results, *a.matrices)}
-    ran = {o: k for k in kernels for o in k["opcodes"]}
-    records_in_kernels = {id(r): ran[o] for o in ran for r, _ in ISA._candidates(o)}
+    asked: dict[int, tuple[Answers, set[str]]] = {}
+    for one in answers:
+        for opcode in {o.split(" ")[0] for o in (*one.results, *one.matrices)} - set(MERGED):
+            for record, _ in ISA._candidates(opcode):
+                asked.setdefault(id(record), (one, set()))[1].add(opcode)
+    ran = {id(record): k for k in kernels for o in k["opcodes"] for record, _ in ISA._candidates(o)}
     for record in ISA.ops:
-        names = list(opcodes(record))
-        known = [n for n in names if n in asked and n not in MERGED]
-        if known and record.name not in NOT_ASKED:
-            a = asked[known[0]]
-            share = f"{len(known)} of {len(names)} forms" if len(known) < len(names) else f"{len(known)} forms"
-            yield Evidence(record, "forms", f"{share} equal: {_short(a.gpu)}, {a.date}")
-        elif id(record) in records_in_kernels:
-            k = records_in_kernels[id(record)]
+        if id(record) in asked and record.name not in NOT_ASKED:
+            one, names = asked[id(record)]
+            yield Evidence(record, "forms", f"{len(names)} forms equal: {_short(one.gpu)}, {one.date}")
+        elif id(record) in ran:
+            k = ran[id(record)]
             yield Evidence(record, "kernels", f"equal in kernels: {_short(k['gpu'])}, {k['date']}")
         elif record.since[1] >= 100 or record.name in _COMPUTES or _rounds(record):
             yield Evidence(record, "published", "as published, not measured here")
@@ -77,10 +77,11 @@ def table(rows: Sequence[Evidence]) -> str:
         mine = row.record.meaning.__module__.rpartition(".")[2]
         if mine != chapter:
             chapter = mine
-            lines += ["", f"## {chapter}", "", "| form | types and choices | PTX, sm | exactness |", "|---|---|---|---|"]
+            lines += ["", f"## {chapter}", "", "| form | types | PTX, sm | exactness |", "|---|---|---|---|"]
         (major, minor), sm = row.record.since
-        choices = "; ".join(f"{k}: {' '.join(v)}" for k, v in row.record.choices.items() if k in ("type", "dtype", "atype"))
-        lines.append(f"| `{row.record.syntax.replace('|', '∣')}` | {choices} | {major}.{minor}, {sm} | {row.text} |")
+        types = "; ".join(f"{k}: {' '.join(v)}" for k, v in row.record.choices.items() if k in _TYPES)
+        form = row.record.syntax.replace("|", "\\|")
+        lines.append(f"| `{form}` | {types} | {major}.{minor}, {sm} | {row.text} |")
     counts = {k: sum(r.kind == k for r in rows) for k in ("forms", "kernels", "published", "manual")}
     lines += [
         "",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from gpuemu.gate.cases import Case
 from gpuemu.gate.declare import Op
@@ -42,10 +45,16 @@ def judge_once(
         raise NotJudged("the launcher ran no kernel")
     if spoil is not None:
         spoil(arguments)
-    _, exact, bounds = oracle(op, case, arguments)
-    comparisons = tuple(
-        compare(n, arguments[n].view, arguments[n].dtype, exact[n], bounds[n], arguments[n].poison) for n in exact
-    )
+    whole: dict[str, NDArray[Any]] = {}
+    _, exact, bounds = oracle(op, case, arguments, whole)
+
+    def judged(factor: float) -> tuple[Comparison, ...]:
+        named = ((n, arguments[n]) for n in exact)
+        return tuple(
+            compare(n, a.view, a.dtype, exact[n], bounds[n] * factor, a.poison, whole.get(n)) for n, a in named
+        )
+
+    comparisons = judged(1.0)
     problems = (*engine_problems(run), *byte_problems(arguments), *value_problems(comparisons))
     if not problems:
         for comparison in comparisons:
@@ -53,9 +62,5 @@ def judge_once(
                 raise NotJudged(f"the error model judges no element of output '{comparison.output}'")
     tight = bool(problems)
     if factor != 1.0 and not tight:
-        scaled = (
-            compare(n, arguments[n].view, arguments[n].dtype, exact[n], bounds[n] * factor, arguments[n].poison)
-            for n in exact
-        )
-        tight = bool(value_problems(tuple(scaled)))
+        tight = bool(value_problems(judged(factor)))
     return Judged(arguments, exact, comparisons, problems, tight)
