@@ -29,7 +29,11 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(PY) -m pytest $(TESTS) -n 2 --dist loadfile $(ARGS)
 
-judges: $(STAMP)
+# The suites of others are cloned beside the checkout's files and never become part of it.
+.judges/ZLUDA:
+	git clone --quiet --depth 1 https://github.com/vosen/ZLUDA $@ || echo "no ZLUDA: its tests will be skipped" >&2
+
+judges: $(STAMP) | .judges/ZLUDA
 	$(PY) -m pytest tests -m judge -n 2 --dist loadfile $(ARGS)
 
 lint: $(STAMP)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def load(path: Path) -> Answers:
             return Answers(
                 about["gpu"], about["date"], about["target"], archive["words"], results, refused, matrices
             )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, BadZipFile, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
             f"{path} does not hold answers of a GPU: {error}", help="`gpuemu conform --gpu --record FILE` makes them"
         ) from error
