@@ -175,7 +175,10 @@ def _result(type: str, suffix: str) -> tuple[str, str]:
         return "%o8", "cvt.u64.u8 %o64, %o8; "
     if n == 16:
         return "%o16", "cvt.u64.u16 %o64, %o16; "
-    return ("%o32", "cvt.u64.u32 %o64, %o32; ") if n <= 32 else ("%o64", "")
+    if n <= 32:
+        register = "%o32" if suffix == "p" else "%q32"
+        return register, f"cvt.u64.u32 %o64, {register}; "
+    return "%o64", ""
 
 
 def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
@@ -187,7 +190,7 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
         ".address_size 64",
         ".visible .entry forms(.param .u64 input, .param .u64 output) {",
         f".reg .b64 %d<{WORDS}>; .reg .b32 %r<{WORDS}>; .reg .b16 %h<{WORDS}>; .reg .pred %p<{WORDS}>;",
-        ".reg .b64 %in, %out, %o64, %q64; .reg .b32 %t<4>, %o32; .reg .b16 %o16; .reg .pred %op, %oq;",
+        ".reg .b64 %in, %out, %o64, %q64; .reg .b32 %t<4>, %o32, %q32; .reg .b16 %o16; .reg .pred %op, %oq;",
         f".reg .b8 %c<{WORDS}>, %o8;",
         "mov.u32 %t0, %ctaid.x; mov.u32 %t1, %ntid.x; mov.u32 %t2, %tid.x; mad.lo.u32 %t3, %t0, %t1, %t2;",
         f"ld.param.u64 %in, [input]; ld.param.u64 %out, [output]; mad.wide.u32 %in, %t3, {8 * WORDS}, %in;",

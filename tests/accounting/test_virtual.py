@@ -51,11 +51,11 @@ def test_the_carry_flag_is_no_register_of_the_text() -> None:
 
 
 def test_classes_and_what_the_table_lacks() -> None:
-    found = counted(text(f"{ADD} tcgen05.wait::ld.sync.aligned; frob.x4.b32 %r7, %r3; ret;"))
+    found = counted(text(f"{ADD} tcgen05.shift.cta_group::1.down [%r3]; frob.x4.b32 %r7, %r3; ret;"))
     assert {k.removeprefix("ptx__inst_"): v for k, v in found.metrics.items() if v and k.startswith("ptx__inst_")} == {
         "alu": 2, "lsu": 1, "control": 1, "unknown": 2,
     }  # fmt: skip
-    assert found.unknown == {"tcgen05.wait::ld.sync.aligned": 1, "frob.x4.b32": 1}
+    assert found.unknown == {"tcgen05.shift.cta_group::1.down": 1, "frob.x4.b32": 1}
     assert found.metrics["ptx__inst"] == 6
 
 

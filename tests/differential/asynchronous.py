@@ -177,8 +177,8 @@ def tensor_copies(w: _Writer) -> None:
     w.put("bar.sync 0")
     w.put(f"{w.draw_syntax('tensormap.cp_fenceproxy')} [%a2], [%t14], 128")
     w.put(f"{w.draw_syntax('fence.proxy.tensormap')} [%a2], 128")
-    for i, low in enumerate((-4, -2)):
-        w.put(f"mov.u32 %t{8 + i}, {rng.randrange(low, 14)}")
+    w.put(f"mov.u32 %t8, {4 * rng.randrange(-1, 4)}")  # a box begins at a multiple of 16 bytes
+    w.put(f"mov.u32 %t9, {rng.randrange(-2, 14)}")
     how = rng.choice(("load", "store", "reduce", "prefetch"))
     place = f"[area+{128 * rng.randrange(8)}]"
     if how == "load":

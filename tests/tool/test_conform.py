@@ -31,7 +31,7 @@ KERNELS = (Kernel("a", 100, 0), Kernel("b", 0, 0, "no image"))
 def test_the_stored_answers_are_the_emulator_s_on_a_few_forms() -> None:
     (answers,) = stored()
     found = [o for o in compare(replace(answers, matrices={}), few) if o.compared]
-    assert len(found) == 5 and all(not o.different for o in found)
+    assert len(found) == 7 and all(not o.different for o in found)
     assert [o.opcode for o in found if o.explained] == ["fns.b32"]
 
 

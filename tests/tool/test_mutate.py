@@ -121,7 +121,7 @@ def test_a_gate_that_sees_is_alive(swept):
 def test_a_gate_that_compares_a_result_with_itself_is_not_alive(swept, monkeypatch):
     from gpuemu.gate import judge, once
 
-    def blind(output, got, dtype, exact, bound, poison=None):
+    def blind(output, got, dtype, exact, bound, poison=None, whole=None):
         return judge.compare(output, got, dtype, judge.to_float64(got), bound, poison)
 
     monkeypatch.setattr(once, "compare", blind)
