@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpuemu.gate.placeholder import fill_in as fill_in
     from gpuemu.tensor_descriptor import TensorDescriptor as TensorDescriptor
     from gpuemu.triton_run import run as run
+    from interp.lane_counts import LaneCounts as LaneCounts
     from interp.launch import Module as Module
     from interp.launch import Result as Result
     from interp.memory import sparse as sparse
@@ -48,6 +49,7 @@ _HOME = {
     "Result": "interp.launch",
     "Metrics": "interp.metrics",
     "TensorDescriptor": "gpuemu.tensor_descriptor",
+    "LaneCounts": "interp.lane_counts",
     "TensorMap": "interp.tensor_map",
     "sparse": "interp.memory",
     "GpuemuError": "ptx.errors",

@@ -104,6 +104,7 @@ class CaseRunner:
             "layouts": {n: a.layout.kind for n, a in arguments.items() if a.layout.kind != "dense"},
             "comparisons": comparisons,
             "exactness": exactness,
+            "instructions": sum(r.counters.executed for r in run.results if r.counters is not None),
         }
         if problems:
             kept = {**exact, **{n: w for n, w in whole.items() if w.itemsize == 8}}

@@ -54,6 +54,8 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     replay: str | None = None
     replay_error: str | None = None
     """Why there is no replay of a finding, where one was to be written."""
+    instructions: int = 0
+    """PTX instructions that the threads of all its launches executed."""
     seconds: float = 0.0
 
 

@@ -47,9 +47,20 @@ def json_report(result: SweepResult) -> bytes:
         "interrupted": result.planned is not None,
         "bugs": bugs,
         "broken_files": [{"file": portable_path(b.file, root), "reason": b.reason} for b in result.broken],
+        "ops": _ops(result),
         "cases": [_case(c) for c in result.cases],
     }
     return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+
+
+def _ops(result: SweepResult) -> dict[str, dict[str, int]]:
+    """By op: cases, and instructions that their threads executed."""
+    found: dict[str, dict[str, int]] = {}
+    for c in result.cases:
+        op = found.setdefault(c.case.op, {"cases": 0, "instructions": 0})
+        op["cases"] += 1
+        op["instructions"] += c.instructions
+    return found
 
 
 def _case(result: CaseResult) -> dict[str, Any]:
@@ -69,5 +80,6 @@ def _case(result: CaseResult) -> dict[str, Any]:
         "share": {c.output: c.share for c in result.comparisons},
         "layouts": result.layouts,
         "exactness": result.exactness,
+        "instructions": result.instructions,
         "replay": result.replay,
     }
