@@ -15,8 +15,11 @@ import numpy as np
 from interp.runtime.layout import PRINT_HEAD
 from interp.runtime.printing import PRINT_BYTES
 
-_SPECIFIER = re.compile(rb"%([-+ #0-9.*]*)((?:hh|h|ll|l|j|z|t|L)?)(.)", re.DOTALL)
-_BITS = {b"hh": 8, b"h": 16, b"": 32, b"L": 64}
+_SPECIFIER = re.compile(rb"%([-+ #0-9.*hlLjzt]*)([^-+ #0-9.*hlLjzt])", re.DOTALL)
+"""As the runtime reads a format: what may stand between `%` and the conversion, in any order."""
+_SPEC = re.compile(r"([-+ #0]*)(\d+)?(?:\.(\d*))?\Z")
+_WIDEST = 4096
+"""Characters of a width or precision; more are an error of the kernel and not worth the memory."""
 
 Words = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -61,30 +64,48 @@ class _Items:
 
 
 def _convert(match: re.Match[bytes], items: _Items) -> bytes:
-    flags, length, letter = match[1], match[2], match[3]
-    if letter == b"%":
+    """The text of one conversion; what C does not have stays as it is written."""
+    middle, letter = match[1].decode(), match[2].decode("latin-1")
+    if letter == "%":
         return b"%"
-    while b"*" in flags:
-        flags = flags.replace(b"*", str(_signed(items.word(), 32)).encode(), 1)
-    if letter in b"aAeEfFgG":
-        value = struct.unpack("<d", struct.pack("<q", items.word()))[0]
-        if letter in b"aA":
-            return str(float.hex(value)).encode()
-        return bytes((b"%" + flags + letter) % value)
-    if letter == b"s":
-        return (b"%" + flags + b"s") % items.string()
-    if letter == b"p":
-        return b"0x%x" % (items.word() & 0xFFFFFFFFFFFFFFFF)
-    word = items.word()
-    bits = _BITS.get(length, 64)
-    if letter == b"c":
+    long_ = any(c in middle for c in "ljzt")
+    bits = 64 if long_ else {0: 32, 1: 16}.get(middle.count("h"), 8)
+    spec = "".join(c for c in middle if c not in "hlLjzt")
+    while "*" in spec:
+        spec = spec.replace("*", str(_signed(items.word(), 32)), 1).replace(".-", ".N")
+    spec = re.sub(r"\.N\d+", "", spec)  # a negative precision counts as none
+    text = items.string() if letter == "s" else None
+    word = 0 if text is not None else items.word()
+    form = _SPEC.match(spec.replace("--", "-"))
+    if form is None or any(int(n or 0) > _WIDEST for n in form.groups()[1:]):
+        return match[0]
+    head = "%" + "".join(p for p in (form[1], form[2], None if form[3] is None else "." + form[3]) if p)
+    if text is not None:
+        return bytes((head + "s").encode() % text)
+    return _number(head, letter, word, bits, match[0])
+
+
+def _number(head: str, letter: str, word: int, bits: int, written: bytes) -> bytes:
+    """A converted word; `head`: the specification up to its letter."""
+    unsigned = word & ((1 << bits) - 1)
+    plain = head.replace("+", "").replace(" ", "")
+    if letter in "eEfFgG":
+        return str((head + letter) % struct.unpack("<d", struct.pack("<q", word))[0]).encode()
+    if letter in "aA":
+        return str(float.hex(struct.unpack("<d", struct.pack("<q", word))[0])).encode()
+    if letter in "di":
+        return ((head + "d") % _signed(word, bits)).encode()
+    if letter == "u":
+        return ((plain + "d") % unsigned).encode()
+    if letter in "xX":
+        return ((plain + letter) % unsigned).encode()
+    if letter == "o":
+        octal = ("0" if "#" in plain and unsigned else "") + f"{unsigned:o}"
+        width = re.search(r"[1-9]\d*", plain)
+        return octal.rjust(int(width[0]) if width and "-" not in plain else 0).encode()
+    if letter == "c":
         return bytes([word & 0xFF])
-    if letter in b"di":
-        return (b"%" + flags + b"d") % _signed(word, bits)
-    if letter in b"uoxX":
-        kind = b"d" if letter == b"u" else letter
-        return (b"%" + flags + kind) % (word & ((1 << bits) - 1))
-    return match[0]
+    return f"0x{word & 0xFFFF_FFFF_FFFF_FFFF:x}".encode() if letter == "p" else written
 
 
 def _signed(word: int, bits: int) -> int:

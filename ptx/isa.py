@@ -39,7 +39,7 @@ from typing import Any
 from ptx import ir
 from ptx.errors import InternalError, InvalidInput, Unsupported, Where
 from ptx.syntax_line import OperandSpec, compile_mods, compile_operands, reorderings
-from ptx.types import width
+from ptx.types import is_type, width
 
 
 class Cost(Enum):
@@ -126,6 +126,7 @@ class Op:
     counted: tuple[str, ...] = ()
     in_place: tuple[str, ...] = ()
     settles: bool = False
+    internal: bool = False
 
     def accepts(self, operands: tuple[ir.Operand, ...]) -> bool:
         """Whether vectors, addresses and immediates stand where the syntax line has them."""
@@ -217,6 +218,7 @@ class Isa:
         counted: Iterable[str] = (),
         in_place: Iterable[str] = (),
         settles: bool = False,
+        internal: bool = False,
         **choices: Iterable[str],
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a record; the decorated function is its meaning.
@@ -225,6 +227,7 @@ class Isa:
         modifiers is illegal, or None; it is asked again with integer immediates and counts, which need defaults.
         `writes`: names of written operands. `in_place`: operands read and written where the machine keeps them, now or
         later (the meaning gets their places, see `interp.ops.wgmma`); `settles`: may complete such earlier ones.
+        `internal`: stands in no text; passes make it (`Inst.made`), or it replaces what stands there.
         """
         head, _, tail = syntax.partition(" ")
         name = re.match(r"[a-z_0-9]+", head)
@@ -254,6 +257,7 @@ class Isa:
                 counted=tuple(counted),
                 in_place=tuple(in_place),
                 settles=settles,
+                internal=internal,
             )
             self.ops.append(record)
             self._by_name.setdefault(record.name, []).append(record)
@@ -364,6 +368,8 @@ def _resolve_types(record: Op, mods: Mapping[str, Any]) -> dict[str, tuple[str, 
             if kind in mods:
                 kind = mods[kind]
             if kind not in ("addr", "label"):
+                if record.counted and not is_type(kind):
+                    raise InvalidInput(f"'{record.name}' does not take a vector of this length", help=record.syntax)
                 width(kind)  # KeyError here means a record names a type that does not exist
             out[name] = (kind, count)
     return out

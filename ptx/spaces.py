@@ -2,7 +2,7 @@
 
 PTX ISA 'Using Addresses, Arrays, and Vectors': without a space, the address is generic; the assembler takes the space
 of a variable that the address names (`ld.u32 %r1, [table+4]` with `table` in shared memory loads from shared memory),
-and so does this. Addresses in registers stay generic.
+and so does this. Addresses in registers stay generic, and `.const` and `.param` have to be said.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def _kernel(kernel: ir.Kernel, outer: dict[str, str]) -> ir.Kernel:
                 continue
             if spaces is None:
                 spaces = outer | {v.name: v.space for v in kernel.variables}
-                spaces |= {p.name: ".param" for p in (*kernel.params, *kernel.results)}
-            if (space := spaces.get(name)) is not None:
+            if (space := spaces.get(name)) in (".global", ".shared", ".local"):
                 at = next((n for n, m in enumerate(inst.mods) if not _BEFORE.match(m)), len(inst.mods))
                 insts[i] = msgspec.structs.replace(inst, mods=(*inst.mods[:at], space, *inst.mods[at:]))
                 changed = True

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from ptx.errors import InternalError
-from ptx.types import is_type
 
-_MOST_REORDERED = 5
-"""Modifiers of an opcode whose orders are tried (120 of them)."""
+_FREE = frozenset({"rn", "rz", "rm", "rp", "ftz", "sat", "satfinite", "relu"})
+"""Modifiers that may stand in any order among themselves."""
 
 _MOD = re.compile(r"\{\.([A-Za-z0-9_:]+(?:,\.[A-Za-z0-9_:]+)*)\}|\.([A-Za-z0-9_:]+)")
 
@@ -91,11 +90,9 @@ def compile_operands(text: str) -> tuple[OperandSpec, ...]:
 
 
 def reorderings(opcode: str) -> Iterator[str]:
-    """The opcode with its modifiers in other orders; types keep their places, since their order has a meaning."""
+    """The opcode with its roundings and the like in other orders."""
     name, *mods = opcode.split(".")
-    if len(mods) > _MOST_REORDERED:
-        return
-    free = [i for i, m in enumerate(mods) if not is_type(m)]
+    free = [i for i, m in enumerate(mods) if m in _FREE]
     for order in permutations(free):
         moved = list(mods)
         for i, j in zip(free, order, strict=True):

@@ -137,6 +137,13 @@ class _KernelCheck:
         except GpuemuError as error:
             self._found += error.diagnostics
             return
+        if (form.op.internal or (inst.op == "brx" and len(inst.operands) == 1)) and not inst.made:
+            self._invalid(f"`{inst.opcode}` with these operands is no PTX", place(inst))
+        if problem := _barrier_problem(inst):
+            self._invalid(f"`{inst.opcode}`: {problem}", place(inst))
+        stores = inst.op == "st" and ".param" in inst.mods and self._kernel.is_entry
+        if stores and _names_one(inst, self._kernel.params):
+            self._invalid(f"`{inst.opcode}`: the parameters of an entry are read only", place(inst))
         version, sm = form.op.since
         if self._module.version < version:
             have = ".".join(map(str, self._module.version))
@@ -265,6 +272,24 @@ class _KernelCheck:
 
 
 # ------------------------------------------------------------------------------------------------ rules
+def _barrier_problem(inst: ir.Inst) -> str | None:
+    """A barrier's number is 0 to 15, its threads whole warps."""
+    if inst.op not in ("bar", "barrier") or ".warp" in inst.mods or ".cluster" in inst.mods:
+        return None
+    places = inst.operands[1:] if ".red" in inst.mods else inst.operands
+    numbers = [o.value if isinstance(o, ir.Imm) else None for o in places]
+    if numbers and numbers[0] is not None and not 0 <= numbers[0] <= 15:
+        return f"there is no barrier {numbers[0]}, only 0 to 15"
+    if len(numbers) > 1 and numbers[1] is not None and numbers[1] % 32:
+        return f"{numbers[1]} threads are not whole warps"
+    return None
+
+
+def _names_one(inst: ir.Inst, params: tuple[ir.Param, ...]) -> bool:
+    names = {p.name for p in params}
+    return any(isinstance(o, ir.Mem) and isinstance(o.base, ir.Sym) and o.base.name in names for o in inst.operands)
+
+
 def _register_problem(op: str, register: ir.Reg, type: str) -> str | None:
     if _accepts(register.type, type, 0, op in _WIDER_ALLOWED):
         return None

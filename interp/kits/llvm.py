@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from interp.kits.llvm_words import BYTES, LANES, VEC, LlvmWords, Value
 from interp.runtime.layout import CTX, WARP
-from ptx.errors import InternalError
+from ptx.errors import InternalError, Unsupported
 
 __all__ = ["LlvmKit", "Value"]
 
@@ -120,7 +120,7 @@ class LlvmKit(LlvmWords):
             return self._scalar("%ctx", CTX[base.upper()], 32)
         if base == "is_explicit_cluster":
             return self.ne(64)(self._scalar("%ctx", CTX[base.upper()], 64), self.const(64, 0))
-        raise InternalError(f"special register {name} reached the emitter")
+        raise Unsupported(f"special register {name}", help="its value depends on the driver or on counters of the GPU")
 
     def _lanemask(self, which: str) -> Value:
         i = [1 << lane for lane in range(LANES)]

@@ -35,7 +35,7 @@ from interp.kits.llvm import DIMENSIONS, SPACE_CODES
 from interp.kits.words import NUMPY
 from interp.runtime.functions import LANE_FUNCTIONS
 from interp.runtime.layout import CTX, WARP
-from ptx.errors import InternalError
+from ptx.errors import InternalError, Unsupported
 
 BYTES = {1: 32, 8: 32, 16: 64, 32: 128, 64: 256}
 """Bytes of a word in a call buffer; a predicate is a 32-bit lane mask in its first four."""
@@ -312,7 +312,7 @@ class PythonKit:
             return self._scalar("ctx", CTX[base.upper()], 32)
         if base == "is_explicit_cluster":
             return self.emit(1, "ne64", self._scalar("ctx", CTX[base.upper()], 64), self.const(64, 0))
-        raise InternalError(f"special register {name} reached the traced engine")
+        raise Unsupported(f"special register {name}", help="its value depends on the driver or on counters of the GPU")
 
     def _lanemask(self, which: str) -> Word:
         lane, one = self.special("%laneid"), self.const(32, 1)

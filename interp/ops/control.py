@@ -117,8 +117,8 @@ _declare_red("barrier{.cta}.red.popc{.aligned}.u32", "u32", ((6, 0), 30))
 _declare_red("barrier{.cta}.red.op{.aligned}.pred", "pred", ((6, 0), 30), op=(".and", ".or"))
 
 
-@isa.op("bar.contribute a, c", types={"a": "u32", "c": "pred"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC,
-        ref="parallel-synchronization-and-communication-instructions-bar")
+@isa.op("bar.contribute a, c", internal=True, types={"a": "u32", "c": "pred"}, writes=(), effect=Effect.ASYNC,
+        cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar")
 def bar_contribute(k: Kit) -> Any:
     """first part of bar.red: this thread's predicate counts at barrier a"""
     give = k.warp("barrier_contribute", ())
@@ -129,16 +129,16 @@ def bar_contribute(k: Kit) -> Any:
     return run
 
 
-@isa.op("bar.outcome.popc d", types={"d": "u32"}, effect=Effect.ASYNC, varies=Varies.ALWAYS, cost=Cost.SYNC,
-        ref="parallel-synchronization-and-communication-instructions-bar")
+@isa.op("bar.outcome.popc d", internal=True, types={"d": "u32"}, effect=Effect.ASYNC, varies=Varies.ALWAYS,
+        cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar")
 def bar_popc(k: Kit) -> Any:
     """last part of bar.red: d = true predicates at the barrier just left"""
     take = k.warp("barrier_outcome", (32,), OUTCOMES["popc"])
     return lambda: take()[0]
 
 
-@isa.op("bar.outcome.op d", op=(".and", ".or"), types={"d": "pred"}, effect=Effect.ASYNC, varies=Varies.ALWAYS,
-        cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar")
+@isa.op("bar.outcome.op d", internal=True, op=(".and", ".or"), types={"d": "pred"}, effect=Effect.ASYNC,
+        varies=Varies.ALWAYS, cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar")
 def bar_decide(k: Kit, op: str) -> Any:
     """last part of bar.red: d = whether all or any predicates were true"""
     take = k.warp("barrier_outcome", (1,), OUTCOMES[op])

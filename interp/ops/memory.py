@@ -60,7 +60,8 @@ def ld(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:
     return (lambda a, *policy: load(a)) if count else (lambda a, *policy: load(a)[0])
 
 
-@isa.op(f"st{{.order}}{{.ss}}{_TAIL} [a], {{b}}{{, policy}}", **{k: v for k, v in _LD.items() if k != "nc"},
+@isa.op(f"st{{.order}}{{.ss}}{_TAIL} [a], {{b}}{{, policy}}", **{k: v for k, v in _LD.items() if k not in ("nc", "ss")},
+        ss=tuple(s for s in SPACES if s != ".const"),
         types=lambda vec, type, **_: {"b": (type, _length(vec)), "policy": "b64"}, effect=Effect.STORE,
         cost=Cost.LOAD_STORE, ref="data-movement-and-conversion-instructions-st", writes=())
 def st(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:

@@ -15,15 +15,15 @@ from ptx.isa import Cost, Effect, Varies
 _CALL = "control-flow-instructions-call"
 
 
-@isa.op("call.vprintf d, format, arguments", types={"d": "b32", "format": "b64", "arguments": "b64"},
+@isa.op("call.vprintf d, format, arguments", internal=True, types={"d": "b32", "format": "b64", "arguments": "b64"},
         effect=Effect.ASYNC, varies=Varies.ALWAYS, cost=Cost.CONTROL, ref=_CALL)
 def vprintf(k: Kit) -> Any:
     """print the arguments by a format of C"""
     return k.warp("system_vprintf", (32,))
 
 
-@isa.op("call.assertfail message, file, line, function, bytes", effect=Effect.ASYNC, cost=Cost.CONTROL, ref=_CALL,
-        types={"message": "b64", "file": "b64", "line": "b32", "function": "b64", "bytes": "b64"}, writes=())
+@isa.op("call.assertfail message, file, line, function, bytes", internal=True, effect=Effect.ASYNC, cost=Cost.CONTROL,
+        ref=_CALL, types={"message": "b64", "file": "b64", "line": "b32", "function": "b64", "bytes": "b64"}, writes=())
 def assertfail(k: Kit) -> Any:
     """end the launch: an assertion has failed"""
     fail = k.warp("system_assertfail", ())

@@ -94,7 +94,7 @@ def div_full(k: Kit, ftz: bool) -> Any:
     return k.lane("div_full_ftz_f32") if ftz else _divide(k, full=True)
 
 
-@isa.op("div.factors.mode{.ftz}.f32 d|e, a, b", mode=(".approx", ".full"), types=_F32 | {"e": "f32"},
+@isa.op("div.factors.mode{.ftz}.f32 d|e, a, b", internal=True, mode=(".approx", ".full"), types=_F32 | {"e": "f32"},
         writes=("d", "e"), cost=Cost.SFU, ref="floating-point-instructions-div",
         vectors=[vec(".factors.full.f32", ONE, 0x4000_0000, d=(ONE, 0x3F00_0000), why="1 and 1/2")])
 def div_factors(k: Kit, mode: str, ftz: bool) -> Any:

@@ -63,9 +63,13 @@ def _argument(ctx: int, warp: int, site: int, lane: int, address: int, size: int
 
 
 @native
-def _copy_arguments(ctx: int, warp: int, site: int, lane: int, format_: int, given: int, at: int, end: int) -> int:
-    """The arguments that the format names, from `at` on: the place behind them, 0 where `end` is passed."""
+def _copy_arguments(
+    ctx: int, warp: int, site: int, lane: int, format_: int, given: int, at: int, end: int, count: int
+) -> int:
+    """The arguments that the format names, from `at` on: the place behind them, 0 where `end` is passed. Their number
+    goes to the address `count`."""
     i, from_ = i64(0), given
+    put(count, i64(0))
     while i < _LONGEST:
         c = _byte(ctx, warp, site, lane, format_ + i)
         i += 1
@@ -82,6 +86,7 @@ def _copy_arguments(ctx: int, warp: int, site: int, lane: int, format_: int, giv
                 if at + 8 > end:
                     return i64(0)
                 put(at, _argument(ctx, warp, site, lane, from_, i64(4)))
+                put(count, get(count) + 1)
                 at, from_ = at + 8, from_ + 4
             elif c == 104 or c == 76:  # h, L
                 continue
@@ -93,6 +98,7 @@ def _copy_arguments(ctx: int, warp: int, site: int, lane: int, format_: int, giv
             break
         if c == _PERCENT:
             continue
+        put(count, get(count) + 1)
         floating = c == 97 or c == 65 or 101 <= c <= 103 or 69 <= c <= 71
         size = i64(8) if long_ or floating or c == 115 or c == 112 else i64(4)
         from_ = (from_ + size - 1) & ~(size - 1)
@@ -114,7 +120,8 @@ def _copy_arguments(ctx: int, warp: int, site: int, lane: int, format_: int, giv
 def system_vprintf(
     ctx: int, warp: int, site: int, mask: int, results: int, operands: int, p0: int, p1: int, p2: int, p3: int
 ) -> None:
-    """Operands: address of the format, address of the arguments. Result: 0, or -1 where the buffer is full."""
+    """Operands: address of the format, address of the arguments. Result: how many arguments were printed, or
+    -1 where the buffer is full."""
     buffer = get(ctx + _PRINT)
     end = buffer + get(buffer + 8)
     for i in range(32):
@@ -128,11 +135,11 @@ def system_vprintf(
             put(start + 16, get(warp + _ID) * 32 + lane)
             at = _copy_string(ctx, warp, site, lane, format_, start + 24, end)
             if at:
-                at = _copy_arguments(ctx, warp, site, lane, format_, given, at, end)
+                at = _copy_arguments(ctx, warp, site, lane, format_, given, at, end, start)
         if at:
+            store_u32(results + 4 * i, u32(get(start)))
             put(start, (at - start) >> 3)
             put(buffer, at - buffer)
-            store_u32(results + 4 * i, u32(0))
         else:
             put(buffer + 16, get(buffer + 16) + 1)
             store_u32(results + 4 * i, u32(0xFFFFFFFF))

@@ -20,11 +20,13 @@ import msgspec
 
 from ptx import ir
 from ptx.errors import InvalidInput
+from ptx.isa import registers
 from ptx.types import Kind, kind, width
 
 _ROUNDED = frozenset({".rn", ".rz", ".rm", ".rp"})
-_ITEM = re.compile(r"(\d+)<(\d+)\Z|\?(\d+)\Z")
+_ITEM = re.compile(r"(\d+)<(\d+)\Z|\?(\d+)\Z", re.ASCII)
 PREFIX = "plan:"
+_OF_ONE_TEXT = "a plan belongs to one PTX text; fmad='plan' makes it anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ def from_text(text: str) -> Plan:
     plan: dict[str, Fusions] = {}
     for part in filter(None, text.removeprefix(PREFIX).split(";")):
         name, *items = part.split(" ")
+        if name in plan:
+            raise InvalidInput(f"the fusion plan names `{name}` twice")
         fused, unknown = {}, []
         for item in items:
             m = _ITEM.match(item)
@@ -82,10 +86,15 @@ def _product(inst: ir.Inst) -> str | None:
     return bare(inst, ("mul",))
 
 
-def pairs(kernel: ir.Kernel) -> Iterator[tuple[int, list[int]]]:
+def multiplies(kernel: ir.Kernel) -> bool:
+    """Whether a kernel has a product that could be fused at all."""
+    return any(_product(inst) for block in kernel.blocks for inst in block.insts)
+
+
+def pairs(kernel: ir.Kernel) -> Iterator[tuple[int, list[int], bool]]:
     """(place of a bare addition that the assembler may fuse, places of the bare multiplications it can be fused with
-    here). The list is empty where a product comes to the addition by other ways: through copies and signs, or from
-    several places."""
+    here, whether a product may also come to it by other ways: through copies, signs and choices, or from several
+    places)."""
     insts = [inst for block in kernel.blocks for inst in block.insts]
     products = _products(insts)
     if not products:
@@ -106,8 +115,10 @@ def pairs(kernel: ir.Kernel) -> Iterator[tuple[int, list[int]]]:
                 m for m in dict.fromkeys(makers)
                 if m is not None and _product(insts[m]) == type and _stays(insts[m], m, start, place, defined)
             ]  # fmt: skip
-            if found or any(isinstance(o, ir.Reg) and o.name in products for o in inst.operands[1:3]):
-                yield place, found
+            direct = {insts[m].operands[0] for m in found}
+            more = any(isinstance(o, ir.Reg) and o.name in products and o not in direct for o in inst.operands[1:3])
+            if found or more:
+                yield place, found, more
         start += len(block.insts)
 
 
@@ -123,7 +134,7 @@ def _stays(mul: ir.Inst, at: int, start: int, place: int, defined: Mapping[str, 
     """Whether a multiplication's factors still hold at a later place, and it is executed by all lanes that come to."""
     if mul.guard is not None:
         return False
-    for r in (r for o in mul.operands[1:] for r in _registers(o)):
+    for r in (r for o in mul.operands[1:] for r in registers(o)):
         places = defined.get(r.name, [])
         if at >= start:
             if any(at <= p < place for p in places):
@@ -133,64 +144,73 @@ def _stays(mul: ir.Inst, at: int, start: int, place: int, defined: Mapping[str, 
     return True
 
 
+_WAYS = frozenset({"mov", "neg", "abs", "selp", "slct", "prmt", "cvt", "and", "or", "xor", "shl", "shr"})
+"""Instructions that may hand a product on unchanged, as the assembler sees it."""
+
+
 def _products(insts: list[ir.Inst]) -> set[str]:
-    """Registers that may hold a bare product, itself or as it came through moves and changes of sign."""
+    """Registers that may hold a bare product, itself or as it came through other registers or local memory."""
     found = {r.name for i in insts if _product(i) for r in _written(i)}
-    ways = [(i, _written(i)) for i in insts if i.op in ("mov", "neg", "abs")]
+    ways = [i for i in insts if i.op in _WAYS or (i.op in ("min", "max") and len(set(i.operands[1:3])) == 1)]
+    local = [i for i in insts if i.op in ("ld", "st") and (".local" in i.mods or ".param" in i.mods)]
     grown = bool(found)
     while grown:
         before = len(found)
-        for inst, written in ways:
-            if any(r.name in found for o in inst.operands[1:] for r in _registers(o)):
-                found.update(r.name for r in written)
+        kept = any(i.op == "st" and any(r.name in found for r in registers(i.operands[1])) for i in local)
+        for inst in (*ways, *((i for i in local if i.op == "ld") if kept else ())):
+            if inst.op == "ld" or any(r.name in found for o in inst.operands[1:] for r in registers(o)):
+                found.update(r.name for r in _written(inst))
         grown = len(found) > before
     return found
 
 
 def _written(inst: ir.Inst) -> list[ir.Reg]:
-    return _registers(inst.operands[0]) if inst.operands else []
-
-
-def _registers(operand: ir.Operand) -> list[ir.Reg]:
-    items = operand.items if isinstance(operand, ir.Vec) else (operand,)
-    return [i for i in items if isinstance(i, ir.Reg)]
+    first = inst.operands[0] if inst.operands else None
+    return [] if first is None or isinstance(first, ir.Mem | ir.TensorMem) else list(registers(first))
 
 
 def apply(module: ir.Module, plan: Plan) -> ir.Module:
     """The module with the additions of the plan as `fma`. InvalidInput when the plan is not one of this module."""
+    known = {k.name for k in module.kernels}
+    for name in plan:
+        if name not in known:
+            raise InvalidInput(f"the fusion plan names `{name}`, which the module does not have", help=_OF_ONE_TEXT)
     kernels = tuple(_fuse(k, plan[k.name]) if k.name in plan else k for k in module.kernels)
     return msgspec.structs.replace(module, kernels=kernels)
 
 
 def _fuse(kernel: ir.Kernel, fusions: Fusions) -> ir.Kernel:
-    possible = dict(pairs(kernel))
+    possible = {place: multiplications for place, multiplications, _ in pairs(kernel)}
+    insts = [inst for block in kernel.blocks for inst in block.insts]
+    for place in fusions.unknown:
+        if place >= len(insts) or not bare(insts[place], ("add", "sub")):
+            raise InvalidInput(f"the fusion plan: place {place} of `{kernel.name}` is no addition", help=_OF_ONE_TEXT)
     for addition, multiplication in fusions.fused.items():
         if multiplication not in possible.get(addition, []):
             raise InvalidInput(
                 f"the fusion plan fuses places {addition} and {multiplication} of `{kernel.name}`, which cannot be",
-                help="a plan belongs to one PTX text; fmad='plan' makes it anew",
+                help=_OF_ONE_TEXT,
             )
-    insts = [inst for block in kernel.blocks for inst in block.insts]
-    registers = dict(kernel.registers)
+    declared = dict(kernel.registers)
     place, blocks = 0, []
     for block in kernel.blocks:
         made: list[ir.Inst] = []
         for inst in block.insts:
             if place in fusions.fused:
-                made += _fma(inst, insts[fusions.fused[place]], place, registers)
+                made += _fma(inst, insts[fusions.fused[place]], place, declared)
             else:
                 made.append(inst)
             place += 1
         blocks.append(ir.Block(block.labels, tuple(made)))
-    return msgspec.structs.replace(kernel, registers=registers, blocks=tuple(blocks))
+    return msgspec.structs.replace(kernel, registers=declared, blocks=tuple(blocks))
 
 
-def _fma(addition: ir.Inst, product: ir.Inst, place: int, registers: dict[str, str]) -> Iterator[ir.Inst]:
+def _fma(addition: ir.Inst, product: ir.Inst, place: int, declared: dict[str, str]) -> Iterator[ir.Inst]:
     """A fused addition: `a * b + c`, with a sign changed where it was a subtraction."""
     type, at, guard = addition.mods[-1], addition.loc, addition.guard
     a, b = product.operands[1:3]
     if product.op == "div":
-        factors = tuple(_register(f"%fused::{place}::{c}", type[1:], registers) for c in "ab")
+        factors = tuple(_register(f"%fused::{place}::{c}", type[1:], declared) for c in "ab")
         mods = (".factors", *product.mods)
         yield ir.Inst("div", mods, (ir.Pair(*factors), a, b), at, guard, "the factors of a fused division")
         a, b = factors
@@ -198,7 +218,7 @@ def _fma(addition: ir.Inst, product: ir.Inst, place: int, registers: dict[str, s
     other = addition.operands[2 if on_left else 1]
     if addition.op == "sub":
         changed = other if on_left else a
-        negated = _register(f"%fused::{place}", f"b{width(type)}", registers)
+        negated = _register(f"%fused::{place}", f"b{width(type)}", declared)
         yield _negation(negated, changed, type, addition)
         if on_left:
             other = negated
@@ -208,8 +228,8 @@ def _fma(addition: ir.Inst, product: ir.Inst, place: int, registers: dict[str, s
     yield ir.Inst("fma", mods, (addition.operands[0], a, b, other), at, guard)
 
 
-def _register(name: str, type: str, registers: dict[str, str]) -> ir.Reg:
-    registers[name] = type
+def _register(name: str, type: str, declared: dict[str, str]) -> ir.Reg:
+    declared[name] = type
     return ir.Reg(name, type)
 
 

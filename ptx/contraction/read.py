@@ -5,7 +5,7 @@ the machine code tell what became of each addition.
 (FFMA, HFMA2, DFMA) was fused; with two multiplications as operands, the one that has no instruction of its own any more
 is the one it was fused with. A plain addition written as a fused one with the factor 1 is recognised by that. Where
 copies of one addition were treated differently (loops are unrolled), or neither multiplication is left or gone, the
-choice is unknown.
+choice is unknown. So it is where the machine fused an addition into which no product is seen to come.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 
 from ptx import cache as disk
 from ptx import ir
-from ptx.contraction.plan import Fusions, Plan, from_text, pairs, to_text
+from ptx.contraction.plan import Fusions, Plan, bare, from_text, multiplies, pairs, to_text
 from ptx.errors import Unsupported
 from ptx.lower import toolchain
 from ptx.parse import parse
@@ -31,15 +31,14 @@ _CODE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)\s*
 _FUSED = ("FFMA", "HFMA2", "DFMA", "FFMA2")
 _ADDS = (*_FUSED, "FADD", "HADD2", "DADD", "FADD2")
 _MULTIPLIES = ("FMUL", "HMUL2", "DMUL", "FMUL2", *_FUSED)
-_ONE = re.compile(r"(?:^|,\s*)1(?:\.0+)?(?:\s*,\s*1(?:\.0+)?)?\s*(?:,|$)")
-_FORMAT = "fusion plan 3"
+_FORMAT = "fusion plan 4"
 
 
 def read_plan(text: str, target: str) -> Plan:
     """The fusion plan of a PTX text assembled for `target` (`sm_90a`). Raises Unsupported without an assembler that
     takes it."""
     module = parse(text)
-    if not any(True for k in module.kernels for _ in pairs(k)):
+    if not any(multiplies(k) for k in module.kernels):
         return {}
     names = toolchain.assemblers(toolchain.architecture(target))
     tools = [f"{n} {toolchain.release(toolchain.tool(n))}" for n in (*names, "nvdisasm")]
@@ -107,16 +106,19 @@ def _decide(module: ir.Module, machine: Mapping[int, list[tuple[str, str]]], fir
     plan: dict[str, Fusions] = {}
     for kernel in module.kernels:
         fused, unknown = {}, []
-        for addition, multiplications in pairs(kernel):
+        possible = {a: (ms, more) for a, ms, more in pairs(kernel)}
+        insts = [inst for block in kernel.blocks for inst in block.insts]
+        for addition in (p for p, inst in enumerate(insts) if bare(inst, ("add", "sub"))):
+            multiplications, more = possible.get(addition, ([], False))
             here = [c for c in machine.get(first[kernel.name] + addition + 1, []) if c[0] in _ADDS]
             if not here:
                 continue  # nothing is left of it: its result is not needed, or is known
-            kinds = {op in _FUSED and not _ONE.search(operands) for op, operands in here}
+            kinds = {_is_fused(op, operands) for op, operands in here}
             if kinds == {False}:
                 continue
             left = [m for m in multiplications if _is_left(machine.get(first[kernel.name] + m + 1, []))]
             gone = [m for m in multiplications if m not in left]
-            chosen = gone if len(gone) == 1 else multiplications if len(multiplications) == 1 else []
+            chosen = gone if len(gone) == 1 else [] if more or len(multiplications) != 1 else multiplications
             if kinds == {True} and chosen:
                 fused[addition] = chosen[0]
             else:
@@ -124,6 +126,12 @@ def _decide(module: ir.Module, machine: Mapping[int, list[tuple[str, str]]], fir
         if fused or unknown:
             plan[kernel.name] = Fusions(fused, tuple(unknown))
     return plan
+
+
+def _is_fused(op: str, operands: str) -> bool:
+    """Whether a machine instruction is a fused one and not a plain addition written with the factor 1."""
+    factors = [o.strip() for o in operands.split(",")][1:3]
+    return op in _FUSED and "1" not in factors
 
 
 def _is_left(code: list[tuple[str, str]]) -> bool:

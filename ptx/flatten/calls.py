@@ -265,6 +265,13 @@ class _Linker:
         ):
             if given != wanted:
                 raise InvalidInput(f"`{callee.name}` has {wanted} {what}, the call {given}", where=place(inst))
+        for item, param in zip((*results.items, *arguments.items), (*callee.results, *callee.params), strict=True):
+            size = f.size(item)
+            if size is not None and size != param.size:
+                raise InvalidInput(
+                    f"`{callee.name}` has {param.size} bytes in `{param.name}`, the call's variable {size}",
+                    where=place(inst),
+                )
         if not callee.blocks:
             self._runtime(f, inst, callee, results.items, arguments.items)
             return
@@ -303,6 +310,8 @@ class _Linker:
     def _pass(self, source: Place, target: Place, param: ir.Param, inst: ir.Inst) -> None:
         """Copy a parameter's bytes. Between two registers a move; else as large parts as alignment allows."""
         code, at = self.code, inst.loc
+        if isinstance(target.register, ir.Sink):  # a result that nobody wants
+            return
         if source.register is not None and target.register is not None:
             code.put(f"mov.{_moved_as(param.type)}", target.register, source.register, at=at, why=_CALL)
             return

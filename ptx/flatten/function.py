@@ -106,14 +106,16 @@ class Function:
             return Place(ir.Reg(self.prefix + param.name, param.type), None)
         return Place(None, self.memory(param.name, frame if self.recursive else 0))
 
+    def size(self, item: ir.Operand) -> int | None:
+        """Bytes of a `.param` variable in a call; None for a register."""
+        return self._sizes[item.name][0] if isinstance(item, ir.Sym) and item.name in self._sizes else None
+
     def place(self, item: ir.Operand, inst: ir.Inst, frame: int = 0) -> Place:
         """Where an argument or result of a call is; `frame` as above."""
         if isinstance(item, ir.Sym):
             if item.name not in self._sizes:
                 raise InvalidInput(f"`{item.name}` is not a .param variable", where=place(inst))
             return Place(None, self.memory(item.name, item.offset + (frame if self.recursive else 0)))
-        if isinstance(item, ir.Sink):
-            raise InvalidInput("a call's result goes into a register or a .param variable", where=place(inst))
         return Place(self.operand(item), None)
 
     # ---------------------------------------------------------------- instructions

@@ -11,20 +11,28 @@ from __future__ import annotations
 import msgspec
 
 from ptx import ir
+from ptx.errors import InvalidInput
+from ptx.isa import place
 from ptx.types import is_type, width
 
 _FUNCTION_SPACE = ".param::func"
 
 
 def promote(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with such variables in registers."""
+    """The kernel with such variables in registers. InvalidInput for an access outside one."""
     insts = [inst for block in kernel.blocks for inst in block.insts]
-    local = {v.name for v in kernel.variables if v.space == ".local"}
+    sizes = {v.name: v.size for v in kernel.variables if v.space == ".local"}
+    local = set(sizes)
     fields: dict[str, set[tuple[int, int]]] = {}
     for inst in insts:
         for name in _names(inst):
             if name in local:
                 field = _field(inst)
+                if field is not None and not 0 <= field[0] <= sizes[name] - field[1]:
+                    raise InvalidInput(
+                        f"bytes {field[0]} to {sum(field)} of `{name.rpartition('::')[2]}`, which has {sizes[name]}",
+                        where=place(inst),
+                    )
                 if field is None:
                     local.discard(name)
                 else:

@@ -219,8 +219,26 @@ def test_only_instructions_of_the_text_are_counted(engine: str) -> None:
         ("call (%r3), twice, ();", TWICE, InvalidInput, "has 1 arguments, the call 0"),
         ("call (%r3), sinf, (%r0);", ".extern .func (.reg .u32 r) sinf(.reg .u32 a);", Unsupported, "has no body"),
         ("call %rd2, ();", "", InvalidInput, "ends with the name of a .callprototype"),
+        (".param .b64 p; .param .b32 q; call (q), twice, (p);", TWICE, InvalidInput, "has 4 bytes in `a`, the call's"),
+        (
+            ".param .b32 p; .param .b32 q; st.param.b32 [p+64], 7; call (q), twice, (p);", TWICE, InvalidInput,
+            "bytes 64 to 68 of `p`, which has 4",
+        ),
+        ("brx.idx %r0;", "", InvalidInput, "no PTX"),
+        ("bar.contribute 0, %p1;", "", InvalidInput, "no PTX"),
+        ("div.factors.full.f32 %f1|%f2, %f3, %f4;", "", InvalidInput, "no PTX"),
+        ("mov.b64 %rd5, {%r3, %r4, %r5};", "", InvalidInput, "vector of this length"),
+        ("bar.sync 16;", "", InvalidInput, "no barrier 16"),
+        ("bar.sync 1, 33;", "", InvalidInput, "not whole warps"),
+        ("st.param.u32 [out], 1;", "", InvalidInput, "read only"),
+        ("mov.u32 %r3, %envreg0;", "", Unsupported, "envreg0"),
     ],
 )
 def test_refused(engine: str, body: str, outside: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         run(body, engine, outside)
+
+
+def test_a_result_that_nobody_wants(engine: str) -> None:
+    body = "{ .param .b32 p0; st.param.b32 [p0+0], %r0; call (_), twice, (p0); } mov.u32 %r3, 5;"
+    assert (answers(body, engine, TWICE) == 5).all()

@@ -26,33 +26,49 @@ def kernel(body: str) -> str:
     return text(LOAD + body + STORE)
 
 
-def candidates(body: str) -> list[tuple[int, list[int]]]:
+def candidates(body: str) -> list[tuple[int, list[int], bool]]:
     found = pairs(parse(kernel(body)).kernels[0])
-    return [(a - FIRST - 1, [m - FIRST - 1 for m in ms]) for a, ms in found]
+    return [(a - FIRST - 1, [m - FIRST - 1 for m in ms], more) for a, ms, more in found]
 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("mul.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;", [(1, [0])]),
-        ("mul.f32 %f5, %f0, %f1; sub.f32 %f4, %f2, %f5;", [(1, [0])]),
-        ("mul.f32 %f5, %f0, %f1; mul.f32 %f6, %f2, %f3; add.f32 %f4, %f5, %f6;", [(2, [0, 1])]),
-        ("div.full.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;", [(1, [0])]),
+        ("mul.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;", [(1, [0], False)]),
+        ("mul.f32 %f5, %f0, %f1; sub.f32 %f4, %f2, %f5;", [(1, [0], False)]),
+        ("mul.f32 %f5, %f0, %f1; mul.f32 %f6, %f2, %f3; add.f32 %f4, %f5, %f6;", [(2, [0, 1], False)]),
+        ("div.full.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;", [(1, [0], False)]),
         ("mul.rn.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;", []),
         ("mul.f32 %f5, %f0, %f1; add.rn.f32 %f4, %f5, %f2;", []),
         ("fma.rn.f32 %f5, %f0, %f1, %f2; add.f32 %f4, %f5, %f2;", []),
         ("div.rn.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;", []),
         # a product that comes by a copy or a sign may be fused, but not here
-        ("mul.f32 %f5, %f0, %f1; neg.f32 %f6, %f5; add.f32 %f4, %f6, %f2;", [(2, [])]),
-        ("mul.f32 %f5, %f0, %f1; mov.f32 %f6, %f5; add.f32 %f4, %f6, %f2;", [(2, [])]),
+        ("mul.f32 %f5, %f0, %f1; neg.f32 %f6, %f5; add.f32 %f4, %f6, %f2;", [(2, [], True)]),
+        ("mul.f32 %f5, %f0, %f1; mov.f32 %f6, %f5; add.f32 %f4, %f6, %f2;", [(2, [], True)]),
         # a factor is written again between
-        ("mul.f32 %f5, %f0, %f1; mov.f32 %f0, %f2; add.f32 %f4, %f5, %f2;", [(2, [])]),
+        ("mul.f32 %f5, %f0, %f1; mov.f32 %f0, %f2; add.f32 %f4, %f5, %f2;", [(2, [], True)]),
         # the last product before the addition counts
-        ("mul.f32 %f5, %f0, %f1; mul.f32 %f5, %f2, %f3; add.f32 %f4, %f5, %f2;", [(2, [1])]),
-        ("setp.lt.f32 %p1, %f0, %f1; @%p1 mul.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;", [(2, [])]),
+        ("mul.f32 %f5, %f0, %f1; mul.f32 %f5, %f2, %f3; add.f32 %f4, %f5, %f2;", [(2, [1], False)]),
+        ("setp.lt.f32 %p1, %f0, %f1; @%p1 mul.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;", [(2, [], True)]),
+        # one product here, another that comes by a copy
+        ("mul.f32 %f5, %f0, %f1; mul.f32 %f6, %f2, %f3; mov.f32 %f7, %f5; add.f32 %f4, %f7, %f6;", [(3, [1], True)]),
+        ("mov.f32 %f5, %f0; mul.f32 %f5, %f5, %f1; mul.f32 %f6, %f2, %f3; add.f32 %f4, %f5, %f6;", [(3, [2], True)]),
+        # a factor is overwritten by the first of two destinations
+        (
+            "mul.f32 %f5, %f0, %f1; shfl.sync.bfly.b32 %f0|%p1, %f0, 1, 31, -1; add.f32 %f4, %f5, %f2;",
+            [(2, [], True)],
+        ),
+        # through local memory, and by a choice
+        (
+            ".local .f32 y; mul.f32 %f5, %f0, %f1; st.local.f32 [y], %f5; ld.local.f32 %f6, [y];"
+            "add.f32 %f4, %f6, %f2;",
+            [(3, [], True)],
+        ),
+        ("setp.lt.f32 %p1, %f0, %f1; mul.f32 %f5, %f0, %f1; selp.f32 %f6, %f5, %f2, %p1; add.f32 %f4, %f6, %f2;",
+         [(3, [], True)]),
     ],
 )
-def test_what_may_be_fused(body: str, expected: list[tuple[int, list[int]]]) -> None:
+def test_what_may_be_fused(body: str, expected: list[tuple[int, list[int], bool]]) -> None:
     assert candidates(body) == expected
 
 
@@ -117,7 +133,13 @@ def test_a_plan_as_text() -> None:
     assert from_text(to_text(plan)) == plan and from_text("plan:") == {}
 
 
-@pytest.mark.parametrize("plan", ["plan:k 3<2", "plan:k 13<11", "plan:k x<y", "plan:k 12<", "on", "plan:k 999<998"])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "plan:k 3<2", "plan:k 13<11", "plan:k x<y", "plan:k 12<", "on", "plan:k 999<998", "plan:other 12<11",
+        "plan:k 13<12;k", "plan:k ?999", "plan:k ?0", "plan:k ١٣<١٢",
+    ],
+)  # fmt: skip
 def test_a_plan_of_something_else(plan: str) -> None:
     with pytest.raises(InvalidInput):
         run("mul.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;", plan, np.ones((32, 4), np.float32))
@@ -136,3 +158,22 @@ def test_the_assembler_s_choice_is_read(target: str) -> None:
     (fusions,) = plan.values()
     assert fusions.unknown == () and set(fusions.fused) == {FIRST + 2, FIRST + 5}
     assert fusions.fused[FIRST + 2] == FIRST + 1
+
+
+@pytest.mark.parametrize(
+    ("body", "fused", "unknown"),
+    [
+        ("mul.f32 %f5, %f0, %f1; add.f32 %f4, %f5, 0f3F800000;", {2: 1}, ()),  # an addend of 1 is no factor of 1
+        ("mul.f32 %f5, %f0, %f1; sub.f32 %f4, 0f3F800000, %f5;", {2: 1}, ()),
+        ("mov.f32 %f5, %f0; mul.f32 %f5, %f5, %f1; mul.f32 %f6, %f2, %f3; add.f32 %f4, %f5, %f6;", {}, (4,)),
+        ("mul.f32 %f5, %f0, %f1; max.f32 %f6, %f5, %f5; add.f32 %f4, %f6, %f2;", {}, (3,)),
+        ("mul.f32 %f5, %f0, %f1; add.rn.f32 %f6, %f5, %f2; add.f32 %f4, %f6, %f3;", {}, ()),
+    ],
+)
+def test_choices_that_are_read_and_that_are_not(body: str, fused: dict[int, int], unknown: tuple[int, ...]) -> None:
+    pytest.importorskip("triton")
+    from ptx.contraction.read import read_plan
+
+    plan = read_plan(kernel(body), "sm_80").get("k", Fusions({}))
+    assert plan.fused == {FIRST + a: FIRST + m for a, m in fused.items()}
+    assert plan.unknown == tuple(FIRST + a for a in unknown)

@@ -77,3 +77,26 @@ def test_failed_assertion(engine: str) -> None:
     (finding,) = run(body, string("what", "lane <= 20"), engine, block=32).findings
     assert finding.kind == "assertion" and finding.message == "device assertion failed: lane <= 20"
     assert finding.evidence["lane"] == 21
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("%", "%"), ("%5", "%5"), ("%-", "%-"), ("%l", "%l"), ("%..5d", "%..5d"), ("%1.2.3f", "%1.2.3f"),
+        ("%99999999999d", "%99999999999d"), ("%#o", "037777777775"), ("%+u", "4294967293"), ("%+d", "-3"),
+        ("%.*d|", "-3|"), ("%y", "%y"),
+    ],
+)  # fmt: skip
+def test_odd_formats(form: str, expected: str, engine: str) -> None:
+    """What C has not stays as it is written; a negative precision counts as none."""
+    body = ".local .align 8 .b8 a[16]; mov.u64 %rd19, a; st.local.s32 [a], -3; st.local.s32 [a+4], -3;"
+    result = run(body + PRINT.format(format="form"), string("form", form), engine)
+    assert result.findings == () and result.printed == expected
+
+
+def test_printf_returns_the_number_of_arguments(engine: str) -> None:
+    out = np.zeros(64, np.uint32)
+    body = ".local .align 8 .b8 a[16]; mov.u64 %rd19, a;" + PRINT.format(format="form") + "st.global.u32 [%rd1], %r3;"
+    module = Module.from_ptx(text(body + "ret;", outside=DECLARED + string("form", "%d %*d%%")))
+    module["k"].launch(grid=(1,), block=(1,), args=[out], engine=engine)
+    assert out[0] == 3
