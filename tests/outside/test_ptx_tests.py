@@ -31,6 +31,13 @@ EXCEPTIONS: dict[str, str] = {
 """Variants that do not agree, and why not."""
 BOUNDED = ("sin", "cos", "tanh", "ex2", "lg2", "rsqrt", "rcp", "sqrt", "div")
 """Templates whose approximate forms have an error bound."""
+EDGE = 512
+"""Lanes whose f32 operands have products and sums near the smallest normal number, where `.ftz` decides."""
+_NEAR = (
+    (0x3F7F_FFFF, 0x3F7F_FFFE, 0x3F80_0000, 0x3F80_0001, 0x3F00_0000, 0x3EFF_FFFF),
+    (0x0080_0000, 0x0080_0001, 0x00FF_FFFF, 0x0100_0000, 0x007F_FFFF, 0x0040_0000),
+    (0, 1, 0x007F_FFFF, 0x0080_0000, 0x0080_0001),
+)  # fmt: skip
 _MASKS = {"flag": 1, "byte": 1}
 _SIZES = {"flag": 4, "byte": 1}
 
@@ -41,6 +48,10 @@ class Templates:
     def __init__(self) -> None:
         self.folder = checkout("PTX_TESTS") / "src/testcase"
         self.words = [inputs(seed, LANES) for seed in range(4)]
+        rng = np.random.default_rng(0)
+        for words, near in zip(self.words, _NEAR, strict=False):
+            signs = rng.integers(0, 2, EDGE, np.uint64) << np.uint64(31)
+            words[-EDGE:, KINDS.index("f32") * POSITIONS] = rng.choice(np.array(near, np.uint64), EDGE) | signs
 
     def text(self, variant: Variant) -> str:
         """The module: an entry with a pointer for each address that the template uses, in that order."""
