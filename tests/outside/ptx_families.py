@@ -1,70 +1,29 @@
 """The variants of `ptx_tests`: for each instruction family what its template's placeholders become, and the judge.
 
 A template reads one word a thread from each input, executes one instruction, and writes one word. The table here says
-which types and modes the suite expands it over, which words go in (`draw`), and when the word that comes out agrees
-with the host function: exactly, or within the bound that the PTX manual gives for an approximate function.
+which types and modes the suite expands it over, and which word must come out; the families with approximate forms
+stand in `ptx_approximate.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
 
 from tests.outside import host_functions as host
-from tests.outside.host_functions import F16, F32, FORMATS, NAN, ONE, SIGN, as_float, flushed, integer
+from tests.outside.host_functions import F16, F32, FORMATS, ONE, SIGN, as_float, flushed, integer
+from tests.outside.ptx_approximate import functions, quotients
+from tests.outside.ptx_variant import BOTH, ROUNDINGS, Variant, exactly, one_float, size, suffix
 
-Agrees = Callable[..., bool]
-"""(word that came out, *words that went in)"""
-BOTH = (False, True)
-ROUNDINGS = ("rn", "rz", "rm", "rp")
 INTEGER_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs")
 FLOAT_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One expansion of a template. `inputs`: types in the order in which the template takes the addresses; `flag` is
-    a word that is 0 or 1, `byte` a byte that is 0 or 1. `agrees`: None where the text must
-    not compile."""
-
-    template: str
-    name: str
-    fill: dict[str, str]
-    inputs: tuple[str, ...]
-    result: str
-    agrees: Agrees | None
-
-    def body(self, text: str) -> str:
-        for placeholder, by in self.fill.items():
-            text = text.replace(f"<{placeholder}>", by)
-        return text
-
-
-def size(type: str) -> str:
-    return str(int(type[1:]) // 8)
-
-
-def exactly(expected: Callable[..., int], format: host.Format | None = None) -> Agrees:
-    if format:
-        return lambda out, *words: format.same(expected(*words), out)
-    return lambda out, *words: expected(*words) == out
-
-
-def _one_float(template: str, name: str, fill: dict[str, str], agrees: Agrees) -> Variant:
-    return Variant(template, name, fill, ("f32",), "f32", agrees)
-
-
-def _suffix(*parts: str) -> str:
-    return "".join(f"_{p}" for p in parts if p)
 
 
 def _signs() -> Iterator[Variant]:
     for ftz in BOTH:
         fill, tail = {"FTZ": ".ftz" if ftz else ""}, "_ftz" if ftz else ""
-        yield _one_float("abs", f"abs{tail}", fill, exactly(lambda a, ftz=ftz: flushed(a & ~SIGN, ftz), F32))
-        yield _one_float("neg", f"neg{tail}", fill, exactly(lambda a, ftz=ftz: flushed(a ^ SIGN, ftz), F32))
+        yield one_float("abs", f"abs{tail}", fill, exactly(lambda a, ftz=ftz: flushed(a & ~SIGN, ftz), F32))
+        yield one_float("neg", f"neg{tail}", fill, exactly(lambda a, ftz=ftz: flushed(a ^ SIGN, ftz), F32))
 
 
 def _sums() -> Iterator[Variant]:
@@ -92,7 +51,7 @@ def _floats() -> Iterator[Variant]:
         }
         fill = {"RND": f".{rounding}", "FLUSH": ".ftz" if ftz else "", "SAT": ".sat" if sat else ""}
         for op, function in expected.items():
-            name = op + _suffix(rounding, "ftz" if ftz else "", "sat" if sat else "", "f32")
+            name = op + suffix(rounding, "ftz" if ftz else "", "sat" if sat else "", "f32")
             inputs = ("f32",) * (3 if op == "fma" else 2)
             yield Variant(f"{op}_f", name, fill, inputs, "f32", exactly(function, F32))
 
@@ -116,7 +75,7 @@ def _carries() -> Iterator[Variant]:
             return result(a * b % (1 << 32) + c + d, d)
 
         fill = {"TYPE": type, "CC": ".cc" if cc else ""}
-        tail = _suffix("cc" if cc else "", type)
+        tail = suffix("cc" if cc else "", type)
         three = ("u32", "u32", "flag")
         yield Variant("addc_subc", f"addc{tail}", {"OP": "addc", **fill}, three, "u64", exactly(addc))
         yield Variant("addc_subc", f"subc{tail}", {"OP": "subc", **fill}, three, "u64", exactly(subc))
@@ -142,7 +101,7 @@ def _fields() -> Iterator[Variant]:
     yield Variant("brev", "brev_b32", {"TYPE": "b32", "TYPE_SIZE": "4"}, ("u32",), "u32", reverse)
     for mode in ("", *host.SELECTED):
         agrees = exactly(lambda a, b, c, mode=mode: host.permuted(a, b, c, mode))
-        yield Variant("prmt", f"prmt{_suffix(mode)}", {"MODE": f".{mode}" if mode else ""}, ("u32",) * 3, "u32", agrees)
+        yield Variant("prmt", f"prmt{suffix(mode)}", {"MODE": f".{mode}" if mode else ""}, ("u32",) * 3, "u32", agrees)
 
 
 def _shifts() -> Iterator[Variant]:
@@ -236,7 +195,7 @@ def _conversions() -> Iterator[Variant]:
             expected = host.converted(a, s, t, r, ftz, sat)
             return expected is None or (FORMATS[t].same(expected, out) if t in FORMATS else expected == out)
 
-        modifiers = _suffix(rounding, "ftz" if ftz else "", "sat" if sat else "")
+        modifiers = suffix(rounding, "ftz" if ftz else "", "sat" if sat else "")
         fill = {
             "INPUT": source, "INPUT_LD": f"b{source[1:]}", "INPUT_SIZE": size(source), "OUTPUT": target,
             "OUTPUT_ST": f"b{target[1:]}", "OUTPUT_SIZE": size(target), "MODIFIERS": modifiers.replace("_", "."),
@@ -267,121 +226,6 @@ def _packed_conversions() -> Iterator[Variant]:
         yield Variant("cvt_rn_satfinite_f8x2_f32", f"cvt_rn_satfinite_{type}x2_f32", fill, ("f32",), "u16", narrowed)
 
 
-def _within(expected: int, out: int, units: int) -> bool:
-    return F32.is_nan(expected) and F32.is_nan(out) or abs(expected - out) <= units
-
-
-def _quotients() -> Iterator[Variant]:
-    for ftz, variant in product(BOTH, ("approx", "full", *ROUNDINGS)):
-
-        def agrees(out: int, a: int, b: int, ftz: bool = ftz, variant: str = variant) -> bool:
-            expected = host.divided(a, b, variant if variant in ROUNDINGS else "rn", ftz)
-            if variant in ROUNDINGS:
-                return F32.same(expected, out)
-            divisor = abs(as_float(flushed(b, ftz)))
-            if variant == "full" or divisor != divisor or 2.0**-126 <= divisor <= 2.0**126:
-                return _within(expected, out, 2)
-            if divisor < 2.0**-126 or expected == out:
-                return True  # the manual gives no bound for divisors that small
-            return F32.is_nan(out) if F32.is_infinite(a) or F32.is_nan(a) else not out & ~SIGN
-
-        fill = {"VARIANT": f".{variant}", "FLUSH": ".ftz" if ftz else ""}
-        name = "div" + _suffix(variant, "ftz" if ftz else "", "f32")
-        yield Variant("div", name, fill, ("f32", "f32"), "f32", agrees)
-        if variant == "full":
-            continue
-        fill = {"MODE": variant + (".ftz" if ftz else "")}
-
-        def reciprocal(out: int, a: int, ftz: bool = ftz, variant: str = variant) -> bool:
-            if variant in ROUNDINGS:
-                return F32.same(host.divided(ONE, a, variant, ftz), out)
-            return _within(host.divided(ONE, a, "rn", ftz), out, 1)
-
-        def root(out: int, a: int, ftz: bool = ftz, variant: str = variant) -> bool:
-            if variant in ROUNDINGS:
-                return F32.same(host.square_root(a, variant, ftz), out)
-            return _bounded(math.sqrt, out, flushed(a, ftz), relative=2.0**-23)
-
-        yield _one_float("rcp", "rcp" + _suffix(variant, "ftz" if ftz else ""), fill, reciprocal)
-        yield _one_float("sqrt", "sqrt" + _suffix(variant, "ftz" if ftz else ""), fill, root)
-
-
-SPECIAL: dict[Callable[[float], float], dict[float, float]] = {
-    math.sqrt: {-math.inf: math.nan, math.inf: math.inf, 0.0: 0.0},
-    math.log2: {-math.inf: math.nan, math.inf: math.inf, 0.0: -math.inf},
-    math.tanh: {-math.inf: -1.0, math.inf: 1.0, 0.0: 0.0},
-    math.sin: {-math.inf: math.nan, math.inf: math.nan, 0.0: 0.0},
-    math.cos: {-math.inf: math.nan, math.inf: math.nan, 0.0: 1.0},
-}
-"""Results that the manual names, by function and operand; -0 stands with +0, and keeps its sign in odd functions."""
-
-
-def _bounded(
-    function: Callable[[float], float], out: int, a: int, relative: float = 0.0, absolute: float = 0.0
-) -> bool:
-    """Whether a result lies within the bound; at special operands it must be the manual's."""
-    x, y = as_float(a), as_float(out)
-    if x != x or x < 0 and function in (math.sqrt, math.log2):
-        return F32.is_nan(out)
-    if x in SPECIAL[function]:
-        expected = SPECIAL[function][x]
-        if x == 0 and expected == 0:
-            return out == a
-        return F32.is_nan(out) if expected != expected else y == expected
-    exact = function(x)
-    return abs(exact - y) <= max(abs(exact) * relative, absolute)
-
-
-def _reciprocal_root(out: int, a: int) -> bool:
-    if not a & ~SIGN:
-        return out == F32.infinity | a
-    if F32.is_nan(a) or a & SIGN:
-        return F32.is_nan(out)
-    if F32.is_infinite(a):
-        return out == 0
-    exact = 1 / math.sqrt(as_float(a))
-    return abs(exact - as_float(out)) <= exact * 2.0**-22.9
-
-
-def _power(out: int, a: int, ftz: bool) -> bool:
-    a = flushed(a, ftz)
-    x = as_float(a)
-    if x != x or math.isinf(x) or x == 0:
-        return F32.same(NAN if x != x else 0 if x == -math.inf else ONE if x == 0 else F32.infinity, out)
-    exact = math.inf if x >= 1024 else 2.0**x
-    scaled = int(math.ldexp(exact, 200)) if exact < 2.0**128 else 1 << 329
-    expected = flushed(host.rounded(scaled, 200, F32, "rn", False), ftz) if scaled else 0
-    return _within(expected, out, 2)
-
-
-def _logarithm(out: int, a: int) -> bool:
-    near = 0.5 < as_float(a) < 2.0
-    return _bounded(math.log2, out, a, **{"absolute" if near else "relative": 2.0**-22})
-
-
-def _wave(function: Callable[[float], float], out: int, a: int) -> bool:
-    x = abs(as_float(a))
-    if math.isfinite(x) and x > as_float(0x439D_1463):
-        return True  # beyond 100 pi the manual gives no bound
-    return _bounded(function, out, a, absolute=2.0**-20.5 if x <= as_float(0x40C9_0FDB) else 2.0**-14.7)
-
-
-def _functions() -> Iterator[Variant]:
-    for ftz in BOTH:
-        modifier = ".ftz" if ftz else ""
-        functions: dict[str, Agrees] = {
-            "sin": lambda out, a, ftz=ftz: _wave(math.sin, out, flushed(a, ftz)),
-            "cos": lambda out, a, ftz=ftz: _wave(math.cos, out, flushed(a, ftz)),
-            "ex2": lambda out, a, ftz=ftz: _power(out, a, ftz),
-            "lg2": lambda out, a, ftz=ftz: _logarithm(out, flushed(a, ftz)),
-            "rsqrt": lambda out, a, ftz=ftz: _reciprocal_root(out, flushed(a, ftz)),
-        }
-        for op, agrees in functions.items():
-            fill = {"FTZ": modifier, "FLUSH": modifier, "MODE": f"approx{modifier}"}
-            yield _one_float(op, f"{op}_approx{'_ftz' if ftz else ''}", fill, agrees)
-    yield _one_float("tanh", "tanh_approx", {}, lambda out, a: _bounded(math.tanh, out, a, relative=2.0**-11))
-
-
 def _choices() -> Iterator[Variant]:
     for ftz, nan, largest in product(BOTH, BOTH, BOTH):
         name = "max" if largest else "min"
@@ -391,7 +235,7 @@ def _choices() -> Iterator[Variant]:
             return host.least_or_largest(a, b, largest, nan, ftz)
 
         fill = {"TYPE_SIZE": "2", "TYPE": "f16", "BTYPE": "b16", "OP": op}
-        name += _suffix("ftz" if ftz else "", "nan" if nan else "")
+        name += suffix("ftz" if ftz else "", "nan" if nan else "")
         yield Variant("minmax", name, fill, ("f16", "f16"), "f16", exactly(chosen, F16))
     classes: dict[str, Callable[[int], bool]] = {
         "finite": lambda a: not F32.is_nan(a) and not F32.is_infinite(a),
@@ -425,7 +269,7 @@ def _comparisons() -> Iterator[Variant]:
 
         fill = {"STYPE": type, "DTYPE": "u32", "STYPE_SIZE": "2", "DTYPE_SIZE": "4", "CMP": comparison}
         fill |= {"BOOL_OP": f".{op}" if op else "", "OP_SUFFIX": f", {int(second)}" if op else ""}
-        name = "set" + _suffix(comparison, op, "u32", type, str(second).lower() if op else "")
+        name = "set" + suffix(comparison, op, "u32", type, str(second).lower() if op else "")
         yield Variant("set", name, fill, (type, type), "u32", exactly(integers))
     for comparison, ftz, op in product(FLOAT_COMPARISONS, BOTH, BOOLEAN):
 
@@ -434,7 +278,7 @@ def _comparisons() -> Iterator[Variant]:
             return ONE if BOOLEAN[op](result, bool(p)) else 0
 
         fill = {"TYPE": "f32", "TYPE_SIZE": "4", "CMP": comparison, "BOOL_OP": op, "FTZ": ".ftz" if ftz else ""}
-        name = "set" + _suffix(comparison, op, "ftz" if ftz else "", "f32_f32")
+        name = "set" + suffix(comparison, op, "ftz" if ftz else "", "f32_f32")
         yield Variant("set_bool", name, fill, ("f32", "f32", "byte"), "f32", exactly(floats))
 
 
@@ -451,14 +295,14 @@ def _video() -> Iterator[Variant]:
 
         fill = {"DTYPE": target, "ATYPE": source, "SAT": ".sat" if sat else "", "MODE": f".{mode}"}
         fill |= {"OP2": ".add" if add else "", "OP2_ARGS": ", c" if add else ""}
-        name = f"vshr_{target}_{source}_u32" + _suffix("sat" if sat else "", mode, "add" if add else "")
+        name = f"vshr_{target}_{source}_u32" + suffix("sat" if sat else "", mode, "add" if add else "")
         yield Variant("vshr", name, fill, (source, "u32", target), target, exactly(vshr))
 
 
 def variants() -> list[Variant]:
     """Every variant of every family, those that must not compile among them."""
     families = (
-        _signs, _sums, _floats, _carries, _fields, _shifts, _products, _conversions, _packed_conversions, _quotients,
-        _functions, _choices, _comparisons, _video,
+        _signs, _sums, _floats, _carries, _fields, _shifts, _products, _conversions, _packed_conversions, quotients,
+        functions, _choices, _comparisons, _video,
     )  # fmt: skip
     return [variant for family in families for variant in family()]

@@ -2,7 +2,7 @@
 not compile.
 
 Run from an outside checkout, never copied (tests/outside/checkout.py): the PTX templates are its own; what they are
-expanded to stands in `ptx_families.py`, what should come out in `host_functions.py`. Its authors run it on NVIDIA GPUs
+expanded to stands in `ptx_families.py`; what should come out, in `host_functions.py`. Its authors run it on NVIDIA GPUs
 over 2**32 inputs a variant; here `LANES` special and random ones.
 """
 
@@ -20,7 +20,8 @@ from gpuemu.conform.words import inputs
 from interp.launch import Module
 from ptx.errors import InvalidInput, Unsupported
 from tests.outside.checkout import checkout
-from tests.outside.ptx_families import Variant, variants
+from tests.outside.ptx_families import variants
+from tests.outside.ptx_variant import Variant
 
 pytestmark = pytest.mark.judge
 
