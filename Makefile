@@ -33,7 +33,10 @@ test: $(STAMP)
 .judges/ZLUDA:
 	git clone --quiet --depth 1 https://github.com/vosen/ZLUDA $@ || echo "no ZLUDA: its tests will be skipped" >&2
 
-judges: $(STAMP) | .judges/ZLUDA
+.judges/PTX_TESTS:
+	git clone --quiet --depth 1 https://github.com/vosen/ptx_tests $@ || echo "no ptx_tests: it will be skipped" >&2
+
+judges: $(STAMP) | .judges/ZLUDA .judges/PTX_TESTS
 	$(PY) -m pytest tests -m judge -n 2 --dist loadfile $(ARGS)
 
 lint: $(STAMP)
