@@ -47,7 +47,9 @@ bench: $(STAMP)
 	$(PY) -m benchmarks $(ARGS)
 
 study: $(STAMP)
-	$(PY) -m gpuemu study --tolerances benchmarks/corpus/tolerances.toml --parallel 2 --output docs/study $(ARGS)
+	mkdir -p .gpuemu
+	$(PY) -m benchmarks.delta_study --summary .gpuemu/deltas.txt
+	$(PY) -m gpuemu study --tolerances benchmarks/corpus/tolerances.toml --deltas .gpuemu/deltas.txt --parallel 2 --output docs/study $(ARGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -210,11 +210,28 @@ def verdict(metric: str, found: dict[str, Deltas]) -> str:
     )
 
 
+def summary(found: dict[str, Deltas], targets: Sequence[str]) -> str:
+    """The finding in one sentence, for one cell of a table: what `gpuemu study --deltas` shows beside claim P4."""
+    parts = []
+    for metric in ("launch__registers_per_thread", "sass__inst"):
+        rows = [list(d[metric].values()) for d in found.values() if len(d[metric]) > 1]
+        moved = [r for r in rows if any(r)]
+        same = sum(len(set(r)) == 1 for r in moved)
+        opposite = sum({-1, 1} <= {sign(x) for x in r} for r in moved)
+        parts.append(
+            f"`{metric}` changes in {len(moved)}, by the same number on all targets in {same}, up on one and down on "
+            f"another in {opposite}"
+        )
+    pairs = f"{len(found)} pairs of control and bug, the same PTX assembled for {len(targets)} targets"
+    return f"{pairs}: {'; '.join(parts)}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dtype", action="append", help="default: float16, and float8_e4m3fn for the FP8 ops")
     parser.add_argument("--target", action="append", help="default: sm_80 and all above it")
     parser.add_argument("--output", type=Path, help="write the Markdown there, too")
+    parser.add_argument("--summary", type=Path, help="write one sentence on the same PTX by Triton's assemblers there")
     options = parser.parse_args()
     dtypes = options.dtype or ["float16", "float8_e4m3fn"]
     targets = options.target or [t for t in TARGETS if t != "sm_75"]
@@ -227,6 +244,8 @@ def main() -> int:
     for title, same_text, assembler in parts:
         with assembler:
             found, gaps = study(targets, dtypes, same_text)
+        if options.summary is not None and title == parts[0][0]:
+            options.summary.write_text(summary(found, targets) + "\n", encoding="utf-8")
         lines += [f"### {title}", "", *table(found, targets), "", *(verdict(m, found) for m in METRICS), ""]
         if gaps:
             lines += ["Not measured:", "", *(f"- {gap}" for gap in gaps), ""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TextIO
 
 import click
 
@@ -16,6 +17,7 @@ CORPUS = ("benchmarks/corpus", "benchmarks/original26")
 @click.option("--target", default="sm_80", show_default=True, metavar="sm_XX", help="Compile for this.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sweeps.")
 @click.option("--tolerances", type=click.Path(), metavar="FILE", help="Factors of `gpuemu calibrate`.")
+@click.option("--deltas", type=click.File(encoding="utf-8"), metavar="FILE", help="Measured for claim P4 (one line).")
 @click.option("--output", type=click.Path(), metavar="STEM", help="Write STEM.md and STEM.json, too.")
 def study(
     corpus: tuple[str, ...],
@@ -24,6 +26,7 @@ def study(
     target: str,
     seed: int,
     tolerances: str | None,
+    deltas: TextIO | None,
     output: str | None,
 ) -> int:
     """Sweep the controls and bugs of CORPUS (default: benchmarks/corpus and benchmarks/original26), judge each case
@@ -51,7 +54,9 @@ def study(
     words += [f"--tolerances {tolerances}"] if tolerances else []
     words += [f"--target {target}"] if target != "sm_80" else []
     words += [f"--seed {seed}"] if seed else []
+    words += [f"--deltas {deltas.name}"] if deltas else []
     words += [f"--output {output}"] if output else []
+    command = " ".join(words)
 
     def progress(done: int, total: int, result: StudyResult) -> None:
         if done % max(total // 20, 1) == 0 or done == total:
@@ -66,7 +71,10 @@ def study(
         raise InvalidInput("nothing to measure: no control of the corpus has such a name")
     report = Report(outcomes)
     print(text_table(report), end="")
-    for place, data in zip(places, (document(report, " ".join(words)), json_report(report, " ".join(words)))):  # noqa: B905
-        write_atomically(place, data)
+    if places:
+        sentence = " ".join(deltas.read().split()) if deltas else None
+        page = document(report, command, sentence)
+        for place, data in zip(places, (page, json_report(report, command)), strict=True):
+            write_atomically(place, data)
     print(f"{seconds:.1f} s", file=sys.stderr)
     return report.exit_code

@@ -61,13 +61,14 @@ class Form:
 
 
 def lane_records() -> list[Op]:
-    """Records of lane instructions: registers in, registers out."""
+    """Records of lane instructions that a text can hold: registers in, registers out."""
     return [
         op
         for op in ISA.ops
         if op.effect is Effect.NONE
         and op.syntax not in MACHINE
         and not op.counted
+        and not op.internal
         and all(o.form in ("reg", "pair", "imm") or (o.form == "vec" and o.name not in op.writes) for o in op.operands)
     ]
 

@@ -22,7 +22,7 @@ def findings_table(report: Report, deltas: str | None = None) -> list[str]:
         "register deltas of nine pairs are identical on five GPUs, so that a gate calibrated on one is portable; pairs "
         "with another constant compile to identical PTX"
     )
-    rows.append(("P4, static PTX", claim, deltas or "`python -m benchmarks.delta_study`: see the README"))
+    rows.append(("P4, static PTX", claim, deltas or "not measured in this run (`--deltas`)"))
     return grid(rows)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("triton")
 
-from benchmarks.delta_study import METRICS, Deltas, table, verdict
+from benchmarks.delta_study import METRICS, Deltas, summary, table, verdict
 
 REGISTERS = "launch__registers_per_thread"
 
@@ -39,3 +39,10 @@ def test_table() -> None:
     lines = table(deltas((3, 2, 3), (1, -1, 0), (0, 0, 0), (4, 4, 4)), ["sm_80", "sm_90", "sm_100"])
     assert "| pair 1 | +1 | -1 | +0 |" in lines
     assert f"| `{REGISTERS}` | physical | 4 | 2 | 1 | 3 | 1 | 2 |" in lines
+
+
+def test_summary() -> None:
+    words = summary(deltas((3, 2, 3), (1, -1, 0), (0, 0, 0), (4, 4, 4)), ["sm_80", "sm_90", "sm_100"])
+    assert words.startswith("4 pairs of control and bug, the same PTX assembled for 3 targets: ")
+    changes = "changes in 3, by the same number on all targets in 1, up on one and down on another in 1"
+    assert f"`{REGISTERS}` {changes}" in words

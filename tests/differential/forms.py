@@ -88,7 +88,10 @@ class Drawn:
 PURE = tuple(
     op
     for op in ISA.ops
-    if op.effect is Effect.NONE and op.since[1] <= 90 and not any(s.form == "mem" for s in op.operands)
+    if op.effect is Effect.NONE
+    and op.since[1] <= 90
+    and not op.internal
+    and not any(s.form == "mem" for s in op.operands)
 )
 """Records that need no setting."""
 

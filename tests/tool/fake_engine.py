@@ -58,7 +58,7 @@ def fake_run(kernel: Any, grid: Any, *args: Any, target: str, **options: Any) ->
     launch = {"grid": (1, 1, 1), "block": (128, 1, 1), "shared": 0, "ctas": None, "engine": "compiled", "fuel": None}
     record.begin(module, "kernel", names, args, **launch)
     kernel(*args)
-    return SimpleNamespace(findings=[], exactness=(), ptx=ptx)
+    return SimpleNamespace(findings=[], exactness=(), ptx=ptx, counters=None)
 
 
 class FakeModule:
