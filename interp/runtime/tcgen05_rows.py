@@ -57,15 +57,14 @@ from interp.tensorcore.blocks import (
     E2M1,
     E2M3,
     E3M2,
-    decode_nibbles,
     decode_row,
-    dot_groups,
     dot_terms,
     small_fraction,
 )
 from interp.tensorcore.fast import mma_tiles
 from interp.tensorcore.integers import mma_s8
 from interp.tensorcore.model import BF16, E4M3, E5M2, F16, F32, TF32
+from interp.tensorcore.scaled import decode_nibbles, dot_groups
 
 _MEMORY = 8 * CTX["TENSOR_MEMORY"]
 _NAN_SCALE = 0xFF

@@ -1,4 +1,4 @@
-"""The law of the tensor core for block-scaled and for small types: one result at a time, from operands decoded once.
+"""The law of the tensor core for small types and one scale a row: one result at a time, from operands decoded once.
 
 Extends `model.py` (whose steps it repeats) by what `tcgen05` has beside the plain kinds, after numerics of MMA-Sim
 2.1.1 (arXiv 2511.10909) and the PTX ISA; not compared with hardware here:
@@ -8,8 +8,8 @@ Extends `model.py` (whose steps it repeats) by what `tcgen05` has beside the pla
 * One scale a row and a column (kind::mxf8f6f4): its exponents are added to those of the products, before the largest
   is taken. The accumulator is not scaled.
 * `scale-input-d`: the exponent of the accumulator is lowered. (A guess: no model has it.)
-* kind::mxf4 and mxf4nvf4 (`dot_groups`): groups of 16 products are added exactly; the exponent of a group is that of
-  its two scales alone, and it counts for the largest if any of its products is not zero; F = 35, floor -139.
+
+Kinds mxf4 and mxf4nvf4: `scaled.py`.
 
 An operand row is decoded to pairs of i32, significand with its sign and exponent; zero has the exponent NOTHING, an
 infinity INFINITY, a NaN NAN.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interp.runtime.raw import i32, i64, load_u8, load_u32, native, store_u8, store_u32, u8, u32
+from interp.runtime.raw import i32, i64, load_u8, load_u32, native, store_u32, u32
 from interp.tensorcore.model import E4M3, E5M2, F16, F32, NOT_A_NUMBER, cut, decode, fraction_bits, load_word, round_sum
 from interp.tensorcore.model import INFINITE as CLASS_INFINITE
 from interp.tensorcore.model import ZERO as CLASS_ZERO
@@ -29,7 +29,6 @@ Word = Any
 E2M3, E3M2, E2M1 = 6, 7, 8
 """Kinds beside those of `model.py`: bytes with the number in bits 5:0 (e2m1: 5:2)."""
 NOTHING, INFINITY, NAN = -(1 << 14), 1 << 14, 1 << 15
-_GROUP_FRACTION, _GROUP_FLOOR = 35, -139
 
 
 @native
@@ -142,72 +141,3 @@ def dot_terms(
             term = cut(abs(product), _signed(a + 8 * k + 4) + _signed(b + 8 * k + 4) + base)
             total = total - term if product < 0 else total + term
     return round_sum(total, top - fraction, out_kind, 23)
-
-
-@native
-def decode_nibbles(source: int, count: int, negate: bool, out: int) -> None:
-    """`count` packed e2m1 numbers, the lower nibble first, to bytes: twice their value."""
-    for k in range(count):
-        w = i64(load_u8(source + (k >> 1))) >> 4 * (k & 1) & 15
-        exponent, fraction = w >> 1 & 3, w & 1
-        value = fraction if exponent == 0 else (2 + fraction) << (exponent - 1)
-        store_u8(out + k, u8(-value if (w >> 3 != 0) != negate else value))
-
-
-@native
-def _byte(address: int) -> int:
-    w = i64(load_u8(address))
-    return w - 256 if w > 127 else w
-
-
-@native
-def scale_parts(byte: int, ue4m3: bool) -> Word:
-    """(class, exponent, significand in eighths) of a scale: class 0 zero, 1 finite, 3 NaN."""
-    if not ue4m3:
-        return (i64(3) if byte == 0xFF else i64(1)), byte - 127, i64(8)
-    w = byte & 0x7F
-    if w == 0x7F:
-        return i64(3), i64(0), i64(0)
-    field, fraction = w >> 3, w & 7
-    if field == 0:
-        return (i64(1) if fraction else i64(0)), i64(-6), fraction
-    return i64(1), field - 7, fraction | 8
-
-
-@native
-def dot_groups(a: int, b: int, scales_a: int, scales_b: int, per_scale: int, ue4m3: bool, c: Word) -> Word:
-    """One block of kind::mxf4 or mxf4nvf4: 64 products of decoded nibbles, f32 c and result.
-
-    scales_a, scales_b: words with one scale a byte, the first lowest; per_scale: groups of 16 that share a scale."""
-    nan = u32(0x7FFFFFFF)
-    class_, sign_c, exponent_c, significand_c = decode(c, F32)
-    if class_ == NOT_A_NUMBER:
-        return nan
-    top = i64(_GROUP_FLOOR)
-    if class_ == 1:
-        top = max(top, exponent_c)
-    for pass_ in range(2):
-        total = i64(0)
-        for g in range(4):
-            at = 8 * (g // per_scale)
-            class_a, ea, ma = scale_parts(scales_a >> at & 255, ue4m3)
-            class_b, eb, mb = scale_parts(scales_b >> at & 255, ue4m3)
-            if class_a == 3 or class_b == 3:
-                return nan
-            products, some = i64(0), False
-            for k in range(16 * g, 16 * g + 16):
-                p = _byte(a + k) * _byte(b + k)
-                products += p
-                some = some or p != 0
-            if pass_ == 0:
-                if some and class_a == 1 and class_b == 1:
-                    top = max(top, ea + eb)
-            elif products != 0:
-                term = cut(abs(products) * ma * mb, ea + eb - 8 - top + _GROUP_FRACTION)
-                total = total - term if products < 0 else total + term
-        if pass_ == 1:
-            term = cut(significand_c, exponent_c - 23 - top + _GROUP_FRACTION)
-            if class_ == CLASS_INFINITE:
-                return c
-            return round_sum(total - term if sign_c else total + term, top - _GROUP_FRACTION, F32, 23)
-    return nan

@@ -15,7 +15,7 @@ from interp.formats.fma64 import f64_fma_directed
 from interp.runtime.raw import load_u32, load_u64, native, stack_scratch, store_u64
 from interp.tensorcore.elements import element_a, element_b, load_c, logical_k, put_element, store_d
 from interp.tensorcore.model import F16, dot, dot_block
-from interp.tensorcore.scaled import grouped_dot, scale_exponent
+from interp.tensorcore.scaled import dot_groups, e2m1_doubled, scale_exponent
 
 Word = Any
 
@@ -124,20 +124,22 @@ def mma_scaled(
     depth, bits = (32, 8) if kind == MXF8F6F4 else (64, 4)
     for row in range(16):
         for k in range(depth):
-            put_element(left, k, element_a(a, row, k, bits, 16), 1)
+            x = element_a(a, row, k, bits, 16)
+            put_element(left, k, e2m1_doubled(x) if kind == MXF4 else x, 1)
         scale_a = load_u32(scales_a + (4 * (row & 7) + 2 * thread_a + (row >> 3)) * 4) >> np.uint32(8 * byte_a)
         for column in range(8):
             for k in range(depth):
-                put_element(right, k, element_b(b, k, column, bits), 1)
+                y = element_b(b, k, column, bits)
+                put_element(right, k, e2m1_doubled(y) if kind == MXF4 else y, 1)
             scale_b = load_u32(scales_b + (4 * column + thread_b) * 4) >> np.uint32(8 * byte_b)
             word = load_c(c, row, column, 0)
             if kind == MXF4:
-                word = grouped_dot(left, right, scale_a, scale_b, vector, float_scale, word)
+                word = dot_groups(left, right, scale_a, scale_b, 4 // vector, float_scale != 0, word)
             else:
-                x, y = scale_exponent(scale_a), scale_exponent(scale_b)
-                nan = (x == 128) | (y == 128)
+                e, f = scale_exponent(scale_a), scale_exponent(scale_b)
+                nan = (e == 128) | (f == 128)
                 word = np.uint32(0x7FFFFFFF) if nan else dot_block(
-                    left, right, 1, 1, depth, kind_a, kind_b, word, 5, 25, -133, 23, x + y
+                    left, right, 1, 1, depth, kind_a, kind_b, word, 5, 25, -133, 23, e + f
                 )  # fmt: skip
             store_d(results, row, column, 0, word)
     for i in range(64):

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from interp.runtime.raw import load_u8, native
-from interp.tensorcore.model import F32, FINITE, INFINITE, NOT_A_NUMBER, cut, decode, round_sum
+from interp.runtime.raw import i64, load_u8, native, store_u8, u8, u32
+from interp.tensorcore.model import F32, FINITE, INFINITE, NOT_A_NUMBER, ZERO, cut, decode, round_sum
 
 Word = Any
 
@@ -27,59 +25,82 @@ FRACTION, FLOOR, GROUP = 35, -139, 16
 @native
 def scale_exponent(byte: Word) -> Word:
     """Exponent of a ue8m0 scale in the low byte, 128 for NaN."""
-    return (np.int64(byte) & 0xFF) - 127
+    return (i64(byte) & 0xFF) - 127
 
 
 @native
 def e2m1_doubled(nibble: Word) -> Word:
     """Twice the value of an e2m1 number."""
-    x = np.int64(nibble)
+    x = i64(nibble)
     field, fraction = x >> 1 & 3, x & 1
     size = fraction if field == 0 else (2 | fraction) << (field - 1)
     return -size if x & 8 else size
 
 
 @native
-def grouped_dot(a: int, b: int, scale_a: Word, scale_b: Word, vector: int, float_scale: int, c: Word) -> Word:
-    """f32 word of the sum of 64 products of nibbles at a and b (a byte each) and c; scales from the low byte up,
-    `vector` of them."""
-    nan = np.uint32(0x7FFFFFFF)
+def decode_nibbles(source: int, count: int, negate: bool, out: int) -> None:
+    """`count` packed e2m1 numbers, the lower nibble first, to bytes: twice their value."""
+    for k in range(count):
+        value = e2m1_doubled(load_u8(source + (k >> 1)) >> 4 * (k & 1) & 15)
+        store_u8(out + k, u8(-value if negate else value))
+
+
+@native
+def _signed_byte(address: int) -> int:
+    w = i64(load_u8(address))
+    return w - 256 if w > 127 else w
+
+
+@native
+def _scale_parts(byte: int, ue4m3: bool) -> Word:
+    """(class, exponent, significand in eighths) of a scale."""
+    if not ue4m3:
+        return i64(NOT_A_NUMBER if byte == 0xFF else FINITE), scale_exponent(byte), i64(8)
+    w = byte & 0x7F
+    if w == 0x7F:
+        return i64(NOT_A_NUMBER), i64(0), i64(0)
+    field, fraction = w >> 3, w & 7
+    if field == 0:
+        return i64(FINITE if fraction else ZERO), i64(-6), fraction
+    return i64(FINITE), field - 7, fraction | 8
+
+
+@native
+def dot_groups(a: int, b: int, scales_a: Word, scales_b: Word, per_scale: int, ue4m3: bool, c: Word) -> Word:
+    """f32 word of the sum of 64 products and c (an f32 word).
+
+    a, b: addresses of 64 bytes, each twice the value of an e2m1 number; scales_a, scales_b: words with one scale a
+    byte, the first lowest; per_scale: groups that share a scale."""
+    nan = u32(0x7FFFFFFF)
     class_c, sign_c, exponent_c, significand_c = decode(c, F32)
     if class_c == NOT_A_NUMBER:
         return nan
-    largest = np.int64(FLOOR)
+    largest, total = i64(FLOOR), i64(0)
     if class_c == FINITE:
         largest = max(largest, exponent_c)
-    total = np.int64(0)
     for passing in range(2):  # the largest exponent, then the sum
         if passing == 1:
             total = cut(significand_c, exponent_c - 23 - largest + FRACTION)
             total = -total if sign_c else total
         for group in range(4):
-            which = 8 * (group * vector // 4)
-            x, y = np.int64(scale_a) >> which & 0xFF, np.int64(scale_b) >> which & 0xFF
-            significand, exponent = np.int64(64), x + y - 254
-            if float_scale:
-                x, y = x & 0x7F, y & 0x7F
-                if x == 0x7F or y == 0x7F:
-                    return nan
-                ex, ey = x >> 3, y >> 3
-                significand = (x & 7 | (8 if ex else 0)) * (y & 7 | (8 if ey else 0))
-                exponent = max(ex, np.int64(1)) + max(ey, np.int64(1)) - 14
-            elif x == 0xFF or y == 0xFF:
+            at = 8 * (group // per_scale)
+            class_x, exponent_x, x = _scale_parts(i64(scales_a) >> at & 0xFF, ue4m3)
+            class_y, exponent_y, y = _scale_parts(i64(scales_b) >> at & 0xFF, ue4m3)
+            if class_x == NOT_A_NUMBER or class_y == NOT_A_NUMBER:
                 return nan
-            products, present = np.int64(0), False
+            exponent = exponent_x + exponent_y
+            products, present = i64(0), False
             for i in range(GROUP * group, GROUP * group + GROUP):
-                product = e2m1_doubled(load_u8(a + i)) * e2m1_doubled(load_u8(b + i))
+                product = _signed_byte(a + i) * _signed_byte(b + i)
                 products += product
                 present = present or product != 0
-            if not present or significand == 0:
+            if not present or class_x == ZERO or class_y == ZERO:
                 continue
             if passing == 0:
                 largest = max(largest, exponent)
             else:
                 # quarters of the products, sixty-fourths of the significands
-                term = cut(abs(products) * significand, exponent - 8 - largest + FRACTION)
+                term = cut(abs(products) * x * y, exponent - 8 - largest + FRACTION)
                 total += term if products > 0 else -term
     if class_c == INFINITE:
         return c
