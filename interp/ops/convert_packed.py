@@ -28,12 +28,22 @@ FINITE = CLAMPS[1:]
 """The same where `.satfinite` has to be there."""
 
 
-def finite(k: Kit, type: str) -> Any:
-    """Infinities to the largest finite number of their sign."""
+def finite(k: Kit, type: str, unit: int = 1) -> Any:
+    """Infinities to the largest finite number of their sign. unit: the last place, of tf32 in an f32 word 2**13."""
     n = width(type)
     and_, eq, sub, select = k.and_(n), k.eq(n), k.sub(n), k.select(n)
-    rest, inf, one = k.const(n, (1 << (n - 1)) - 1), k.const(n, INFINITY[type]), k.const(n, 1)
+    rest, inf, one = k.const(n, (1 << (n - 1)) - 1), k.const(n, INFINITY[type]), k.const(n, unit)
     return lambda a: select(eq(and_(a, rest), inf), sub(a, one), a)
+
+
+def each(split: Any, one: Any, pack: Any) -> Any:
+    """`one` on both (upper, lower) elements that `split` gives, packed again."""
+
+    def convert(a: Any) -> Any:
+        high, low = split(a)
+        return pack(one(high), one(low))
+
+    return convert
 
 
 @isa.op(
@@ -151,14 +161,7 @@ def cvt_tf32(k: Kit, rnd: str, relu: bool) -> Any:
 )
 def cvt_tf32_finite(k: Kit, rnd: str, mode: str) -> Any:
     """d = a rounded to tf32 and finite, the low 13 bits 0; a NaN stays"""
-    eq, select, and_, or_ = k.eq(32), k.select(32), k.and_(32), k.or_(32)
-    rest, sign = k.const(32, 0x7FFF_FFFF), k.const(32, 0x8000_0000)
-    below, inf = k.const(32, 0x7F7F_E000), k.const(32, 0x7F80_0000)
-
-    def clamp(a: Any) -> Any:
-        infinite = eq(and_(a, rest), inf)
-        return select(infinite, or_(and_(a, sign), below), a)
-
+    clamp = finite(k, "f32", unit=0x2000)
     return chain(k.lane("f32_to_tf32", MODES[rnd]), clamp, relu_word(k, 32) if "relu" in mode else None)
 
 
@@ -170,6 +173,12 @@ def pack_bytes(k: Kit) -> Any:
     """(upper, lower) bytes to a 16-bit word."""
     up, or_, shl, eight = k.zext(8, 16), k.or_(16), k.shl(16), k.const(16, 8)
     return lambda high, low: or_(shl(up(high), eight), up(low))
+
+
+def unpack_bytes(k: Kit) -> Any:
+    """16-bit word to its (upper, lower) bytes."""
+    cut, shr, eight = k.trunc(16, 8), k.shr_u(16), k.const(16, 8)
+    return lambda a: (cut(shr(a, eight)), cut(a))
 
 
 def halves(k: Kit) -> Any:
@@ -221,13 +230,7 @@ def cvt_fp8(k: Kit, mode: str, dtype: str) -> Any:
 )
 def cvt_fp8_from_f16(k: Kit, mode: str, dtype: str) -> Any:
     """d = the two f16 of a rounded to FP8"""
-    one, pack, split = chain(widen16(k, "f16"), _to_fp8(k, dtype, "relu" in mode)), pack_bytes(k), halves(k)
-
-    def convert(a: Any) -> Any:
-        high, low = split(a)
-        return pack(one(high), one(low))
-
-    return convert
+    return each(halves(k), chain(widen16(k, "f16"), _to_fp8(k, dtype, "relu" in mode)), pack_bytes(k))
 
 
 @isa.op(
@@ -245,9 +248,7 @@ def cvt_fp8_from_f16(k: Kit, mode: str, dtype: str) -> Any:
 def cvt_from_fp8(k: Kit, relu: bool, atype: str) -> Any:
     """d = the two FP8 numbers of a as f16, exactly"""
     clamp = relu_word(k, 16) if relu else None
-    one, pack, cut = chain(k.lane(f"{atype[:-2]}_to_f16"), clamp), pack_halves(k), k.trunc(16, 8)
-    shr, eight = k.shr_u(16), k.const(16, 8)
-    return lambda a: pack(one(cut(shr(a, eight))), one(cut(a)))
+    return each(unpack_bytes(k), chain(k.lane(f"{atype[:-2]}_to_f16"), clamp), pack_halves(k))
 
 
 # ------------------------------------------------------------------------------------------------ cvt.pack

@@ -17,7 +17,7 @@ from typing import Any
 from interp.formats.tiny_floats import CODES
 from interp.kit import Kit
 from interp.ops.convert import REF, chain
-from interp.ops.convert_packed import CLAMPS, FINITE, finite, halves, pack_bytes, pack_halves
+from interp.ops.convert_packed import CLAMPS, FINITE, each, finite, halves, pack_bytes, pack_halves, unpack_bytes
 from interp.ops.formats import relu, widen16
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
@@ -49,8 +49,7 @@ def _unpack(k: Kit, atype: str) -> Any:
     if atype == "e2m1x2":
         shr8, four, and_, mask = k.shr_u(8), k.const(8, 4), k.and_(8), k.const(8, 15)
         return lambda a: (shr8(a, four), and_(a, mask))
-    cut, shr, eight = k.trunc(16, 8), k.shr_u(16), k.const(16, 8)
-    return lambda a: (cut(shr(a, eight)), cut(a))
+    return unpack_bytes(k)
 
 
 def _to_tiny(k: Kit, dtype: str, mode: str) -> Any:
@@ -103,13 +102,7 @@ def _new_pair(dtype: str, atype: str, **_: object) -> str | None:
 )
 def cvt_tiny_from_half(k: Kit, mode: str, dtype: str, atype: str) -> Any:
     """d = the two 16-bit numbers of a rounded to FP8, FP6 or FP4"""
-    one, pack, split = chain(widen16(k, atype[:-2]), _to_tiny(k, dtype, mode)), _pack(k, dtype), halves(k)
-
-    def convert(a: Any) -> Any:
-        high, low = split(a)
-        return pack(one(high), one(low))
-
-    return convert
+    return each(halves(k), chain(widen16(k, atype[:-2]), _to_tiny(k, dtype, mode)), _pack(k, dtype))
 
 
 @isa.op(
@@ -128,22 +121,19 @@ def cvt_tiny_from_half(k: Kit, mode: str, dtype: str, atype: str) -> Any:
 def cvt_from_tiny(k: Kit, relu: bool, atype: str) -> Any:
     """d = the two FP6 or FP4 numbers of a as f16, exactly"""
     one = chain(k.lane("tiny_to_f16", CODES[atype[:-2]]), _relu16(k, relu))
-    return _each(k, atype, lambda x: one(x))
+    return each(_unpack(k, atype), one, pack_halves(k))
 
 
 def _relu16(k: Kit, wanted: bool) -> Any:
     return relu(k, 16) if wanted else None
 
 
-def _each(k: Kit, atype: str, one: Callable[..., Any], scaled: bool = False) -> Any:
-    """`one` on both elements of the first operand (with `scaled`: and of the second), packed as 16-bit words."""
-    split, pack, scales = _unpack(k, atype), pack_halves(k), _unpack(k, "ue8m0x2")
+def _each_scaled(k: Kit, atype: str, one: Callable[..., Any]) -> Any:
+    """`one` on both elements of the first operand, each with its scale of the second, packed as 16-bit words."""
+    split, pack, scales = _unpack(k, atype), pack_halves(k), unpack_bytes(k)
 
-    def convert(a: Any, *rest: Any) -> Any:
-        high, low = split(a)
-        if not scaled:
-            return pack(one(high), one(low))
-        upper, lower = scales(rest[0])
+    def convert(a: Any, s: Any) -> Any:
+        (high, low), (upper, lower) = split(a), scales(s)
         return pack(one(high, upper), one(low, lower))
 
     return convert
@@ -175,7 +165,7 @@ def _to_bf16(k: Kit, atype: str, mode: str | None) -> Any:
 def cvt_tiny_to_bf16(k: Kit, mode: str | None, atype: str) -> Any:
     """d = the two numbers of a as bf16, exactly"""
     base, one = _to_bf16(k, atype, mode), k.const(8, 127)
-    return _each(k, atype, lambda x: base(x, one))
+    return each(_unpack(k, atype), lambda x: base(x, one), pack_halves(k))
 
 
 @isa.op(
@@ -195,7 +185,7 @@ def cvt_tiny_to_bf16(k: Kit, mode: str | None, atype: str) -> Any:
 )
 def cvt_tiny_to_bf16_scaled(k: Kit, mode: str | None, atype: str) -> Any:
     """d = the two numbers of a, each times its scale, rounded to bf16"""
-    return _each(k, atype, _to_bf16(k, atype, mode), scaled=True)
+    return _each_scaled(k, atype, _to_bf16(k, atype, mode))
 
 
 # ------------------------------------------------------------------------------------------------ ue8m0
@@ -234,13 +224,7 @@ def cvt_ue8m0(k: Kit, rnd: str, satfinite: bool) -> Any:
 )
 def cvt_ue8m0_from_bf16(k: Kit, rnd: str, satfinite: bool) -> Any:
     """d = the exponents of the magnitudes of two bf16"""
-    one, pack, split = chain(widen16(k, "bf16"), _to_ue8m0(k, rnd, satfinite)), pack_bytes(k), halves(k)
-
-    def convert(a: Any) -> Any:
-        high, low = split(a)
-        return pack(one(high), one(low))
-
-    return convert
+    return each(halves(k), chain(widen16(k, "bf16"), _to_ue8m0(k, rnd, satfinite)), pack_bytes(k))
 
 
 @isa.op(
@@ -256,7 +240,7 @@ def cvt_ue8m0_from_bf16(k: Kit, rnd: str, satfinite: bool) -> Any:
 )
 def cvt_from_ue8m0(k: Kit) -> Any:
     """d = the two powers of two as bf16, exactly"""
-    return _each(k, "ue8m0x2", k.lane("ue8m0_to_bf16"))
+    return each(unpack_bytes(k), k.lane("ue8m0_to_bf16"), pack_halves(k))
 
 
 # ------------------------------------------------------------------------------------------------ s2f6
@@ -268,7 +252,7 @@ def _to_s2f6(k: Kit, mode: str) -> Any:
 
 def _packed_s2f6(k: Kit, mode: str, from_bf16: bool, scaled: bool) -> Any:
     """The conversion of a pair to s2f6; without scales they are 1."""
-    one, pack, split, scales = _to_s2f6(k, mode), pack_bytes(k), halves(k), _unpack(k, "ue8m0x2")
+    one, pack, split, scales = _to_s2f6(k, mode), pack_bytes(k), halves(k), unpack_bytes(k)
     widen, unit = widen16(k, "bf16"), k.const(8, 127)
 
     def convert(*words: Any) -> Any:
