@@ -159,8 +159,8 @@ def run_matrices(gpu: Gpu, folder: Path) -> dict[str, Any]:
     return answers
 
 
-def run_launch(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
-    """Run one recorded launch and compare all memory with the emulator's."""
+def replay(gpu: Gpu, case: Any, meta: dict[str, Any]) -> list[tuple[int, Any]]:
+    """Run one recorded launch: (number, bytes afterwards) of each storage but those that hold device addresses."""
     befores = [case[f"before{i}"] for i in range(meta["storages"])]
     pointers = [gpu.upload(b) for b in befores]
     params = bytearray(case["params"].tobytes())
@@ -169,14 +169,21 @@ def run_launch(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
     for at, storage, offset, about in meta["maps"]:
         params[at : at + 128] = gpu.tensor_map(pointers[storage] + offset, about)
     gpu.launch(case["cubin"].tobytes(), meta, bytes(params))
+    after = []
+    for i, (pointer, before) in enumerate(zip(pointers, befores, strict=True)):
+        if i not in meta["scratch"]:
+            after.append((i, gpu.download(pointer, before.nbytes)))
+        gpu.free(pointer)
+    return after
+
+
+def run_launch(gpu: Gpu, case: Any, meta: dict[str, Any]) -> dict[str, Any]:
+    """Run one recorded launch and compare all memory with the emulator's."""
     differing = changed = 0
     first = None
     digests: dict[str, list[str]] = {"before": [], "after": []}
-    for i, (pointer, before) in enumerate(zip(pointers, befores, strict=True)):
-        got, want = gpu.download(pointer, before.nbytes), case[f"after{i}"]
-        gpu.free(pointer)
-        if i in meta["scratch"]:  # holds device addresses
-            continue
+    for i, got in replay(gpu, case, meta):
+        before, want = case[f"before{i}"], case[f"after{i}"]
         digests["before"].append(hashlib.sha256(before.tobytes()).hexdigest())
         digests["after"].append(hashlib.sha256(got.tobytes()).hexdigest())
         bad = np.flatnonzero(got != want)

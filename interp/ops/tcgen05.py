@@ -117,8 +117,7 @@ _STORE: dict[str, Any] = {**_LOAD, "writes": (), "ref": _REF + "st"}
 
 def _load(k: Kit, shape: str, num: str, pack: bool, split: int) -> Any:
     count = _count(shape, num)
-    load = machine(k, "async_tcgen05_ld", (32,) * count, SHAPES[shape] | pack * PACKED, count, split)
-    return lambda a: load(a)
+    return machine(k, "async_tcgen05_ld", (32,) * count, SHAPES[shape] | pack * PACKED, count, split)
 
 
 def _store(k: Kit, shape: str, num: str, unpack: bool, split: int) -> Any:
@@ -151,8 +150,7 @@ _REDUCING = {
 
 def _reduced(k: Kit, num: str, flags: int) -> Any:
     count = _count("32x32b", num)
-    load = machine(k, "async_tcgen05_ld", (32,) * (count + 1), SHAPES["32x32b"], count, 0, REDUCE | flags)
-    return lambda a: load(a)
+    return machine(k, "async_tcgen05_ld", (32,) * (count + 1), SHAPES["32x32b"], count, 0, REDUCE | flags)
 
 
 @isa.op("tcgen05.ld.red.sync.aligned.shape.num.op{.abs}{.NaN}.f32 {d}, r, [a]", **_REDUCING)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from on_gpu import Gpu
+from on_gpu import Gpu, replay
 
 ATTRIBUTES = {"max_threads": 0, "shared": 1, "const": 2, "local": 3, "registers": 4, "ptx": 5, "binary": 6}
 """CU_FUNC_ATTRIBUTE_*."""
@@ -64,20 +64,7 @@ def count(gpu: Counting, path: Path) -> dict[str, Any]:
     """One launch: its counters, and how many differ from what is expected; bytes that differ, too."""
     case = np.load(path, allow_pickle=False)
     meta = json.loads(str(case["meta"]))
-    befores = [case[f"before{i}"] for i in range(meta["storages"])]
-    pointers = [gpu.upload(b) for b in befores]
-    params = bytearray(case["params"].tobytes())
-    for at, storage, offset in meta["pointers"]:
-        params[at : at + 8] = (pointers[storage] + offset).to_bytes(8, "little")
-    for at, storage, offset, about in meta["maps"]:
-        params[at : at + 128] = gpu.tensor_map(pointers[storage] + offset, about)
-    gpu.launch(case["cubin"].tobytes(), meta, bytes(params))
-    differing = 0
-    for i, (pointer, before) in enumerate(zip(pointers, befores, strict=True)):
-        got = gpu.download(pointer, before.nbytes)
-        gpu.free(pointer)
-        if i not in meta["scratch"]:
-            differing += int((got != case[f"after{i}"]).sum())
+    differing = sum(int((got != case[f"after{i}"]).sum()) for i, got in replay(gpu, case, meta))
     expected = case["expected"].astype(np.uint64)
     wrong = np.flatnonzero(gpu.counts != expected)
     return {

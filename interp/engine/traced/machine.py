@@ -24,7 +24,7 @@ from interp.kits.words import call_address
 from interp.runtime import layout as L
 from interp.runtime.access import get, put
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
-from interp.runtime.measured import note_branch
+from interp.runtime.measured import count_lanes, note_branch
 from interp.runtime.native import symbol
 from interp.runtime.raw import i64, load_u32, native, store_u32, u32
 
@@ -69,16 +69,6 @@ call_hook = call_address(6, True)
 
 
 @native
-def lanes_in(mask: int) -> int:
-    """Number of one bits of a lane mask."""
-    n = i64(0)
-    while mask:
-        mask &= mask - 1
-        n += 1
-    return n
-
-
-@native
 def row_of(warp: int, word: int) -> int:
     """Address of the row that a row word names."""
     return word - 1 if word & 1 else warp + word
@@ -119,7 +109,7 @@ def add_lanes(address: int, mask: int) -> None:
 def count_guarded(ctx: int, program: int, index: int, lanes: int) -> None:
     """Count the lanes for which the guard of an instruction holds."""
     counter = get(ctx + _C_COUNTERS) + 8 * (get(program + _P_GUARDED) + index)
-    put(counter, get(counter) + lanes_in(lanes))
+    put(counter, get(counter) + count_lanes(lanes))
 
 
 @native
@@ -129,7 +119,7 @@ def run_region(ctx: int, warp: int, program: int, region: int, index: int, mask:
     counters = get(ctx + _C_COUNTERS)
     if counts:
         put(counters + 16 * index, get(counters + 16 * index) + 1)
-        put(counters + 16 * index + 8, get(counters + 16 * index + 8) + lanes_in(mask))
+        put(counters + 16 * index + 8, get(counters + 16 * index + 8) + count_lanes(mask))
     inst = get(program + _P_INSTS) + get(region + _R_FIRST) * _INST_BYTES
     hooked = get(ctx + _C_HOOK) != 0
     for _ in range(get(region + _R_COUNT)):
@@ -178,7 +168,7 @@ def gather(ctx: int, warp: int, region: int, index: int, count: int, mask: int) 
 def end_lanes(ctx: int, warp: int, program: int, count: int, mask: int) -> int:
     """The lanes of `mask` end; those that waited for them look again: the lanes that are pending now."""
     put(warp + _W_LIVE, get(warp + _W_LIVE) ^ mask)
-    put(ctx + _C_LIVE, get(ctx + _C_LIVE) - lanes_in(mask))
+    put(ctx + _C_LIVE, get(ctx + _C_LIVE) - count_lanes(mask))
     freed = i64(0)
     for r in range(count):
         if get(get(program + _P_REGIONS) + r * _REGION_BYTES + _R_WAITS):
@@ -207,7 +197,7 @@ def arrive(ctx: int, warp: int, region: int, count: int, mask: int) -> None:
     observe(ctx, warp, OBSERVE_BARRIER, get(region + _R_SITE), mask, number | threads << 32)
     add_lanes(parked, mask)
     store_u32(parked + 4 * count, u32(number))
-    put(ctx + _C_ARRIVED + 8 * number, get(ctx + _C_ARRIVED + 8 * number) + lanes_in(mask))
+    put(ctx + _C_ARRIVED + 8 * number, get(ctx + _C_ARRIVED + 8 * number) + count_lanes(mask))
     put(ctx + _C_EXPECTED + 8 * number, threads)
 
 
