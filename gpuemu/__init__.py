@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from gpuemu.gate.dims import sizes as sizes
     from gpuemu.gate.placeholder import fill_in as fill_in
     from gpuemu.tensor_descriptor import TensorDescriptor as TensorDescriptor
+    from gpuemu.tensor_descriptor import TensorDescriptorIm2Col as TensorDescriptorIm2Col
     from gpuemu.triton_run import run as run
     from interp.lane_counts import LaneCounts as LaneCounts
     from interp.launch import Module as Module
     from interp.launch import Result as Result
     from interp.memory import sparse as sparse
     from interp.metrics import Metrics as Metrics
+    from interp.tensor_map import Im2col as Im2col
     from interp.tensor_map import TensorMap as TensorMap
     from ptx.errors import GpuemuError as GpuemuError
     from ptx.errors import InvalidInput as InvalidInput
@@ -49,7 +51,9 @@ _HOME = {
     "Result": "interp.launch",
     "Metrics": "interp.metrics",
     "TensorDescriptor": "gpuemu.tensor_descriptor",
+    "TensorDescriptorIm2Col": "gpuemu.tensor_descriptor",
     "LaneCounts": "interp.lane_counts",
+    "Im2col": "interp.tensor_map",
     "TensorMap": "interp.tensor_map",
     "sparse": "interp.memory",
     "GpuemuError": "ptx.errors",

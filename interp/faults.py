@@ -12,6 +12,7 @@ from interp.engine.compiled import Recipe
 from interp.memory import Allocation
 from interp.result import Finding
 from interp.runtime import layout as L
+from interp.runtime.copy_reasons import COORDINATE, MAP, UNMODELLED
 from interp.runtime.layout import CTX, WARP, WARP_WORDS
 from interp.runtime.tensor_reasons import MEMORY, OPERATION
 from ptx import ir
@@ -70,15 +71,16 @@ class Scene:
         evidence: dict[str, Any] = {"instruction": inst.opcode, "ptx_line": inst.loc.ptx_line, "cta": list(self.cta)}
         name: str | None = None
         index: tuple[int, ...] | None = None
+        reason = self.get("FAULT_BYTES")
         message = {
             "trap": inst.made or "the kernel executed 'trap'",
             "queue-full": "too many asynchronous operations are outstanding (modelled: "
             f"{L.ASYNC_ENTRIES} cp.async and {L.WGMMA_ENTRIES} wgmma a warp, {L.BULK_ENTRIES} bulk copies a CTA)",
-            "unmodelled": f"'{inst.opcode}' uses a form of tensor map or matrix descriptor that is not modelled",
+            "unmodelled": f"'{inst.opcode}' uses a form of tensor map or matrix descriptor that is not modelled"
+            + (f": {UNMODELLED[reason]}" if reason in UNMODELLED else ""),
             "bad-mbarrier": f"'{inst.opcode}' on what is not an initialised mbarrier, "
             "or with a count that it cannot take",
-            "bad-tensor-map": f"'{inst.opcode}' with a tensor map that hardware refuses: "
-            "rank, box, alignment or strides",
+            "bad-tensor-map": f"'{inst.opcode}' with a tensor map that hardware refuses: {MAP.get(reason, '')}",
             "bad-cluster-barrier": f"a thread executes '{inst.opcode}' again without barrier.cluster.wait between",
             "bad-member-mask": f"a lane executes '{inst.opcode}' whose member mask does not name it",
         }.get(kind, "")
@@ -87,16 +89,13 @@ class Scene:
             evidence.update(warp=warp, lane=lane, thread=list(self.thread(warp, lane)))
         if kind in ("bad-tensor-memory", "bad-tensor-operation"):
             reasons = MEMORY if kind == "bad-tensor-memory" else OPERATION
-            message = f"'{inst.opcode}': {reasons[self.get('FAULT_BYTES')]}"
+            message = f"'{inst.opcode}': {reasons[reason]}"
         if kind in ("unmodelled", "bad-mbarrier", "bad-tensor-map", "bad-tensor-memory", "bad-tensor-operation"):
             evidence.update(address=hex(self.get("FAULT_ADDRESS")))
         if kind == "bad-coordinate":
-            first = self.get("FAULT_ADDRESS")
-            evidence.update(coordinate=first)
-            message = (
-                f"'{inst.opcode}' begins at element {first} of the innermost dimension, which is not a multiple of "
-                "16 bytes: hardware stops with an illegal instruction"
-            )
+            value = self.get("FAULT_ADDRESS")
+            evidence.update(coordinate=value)
+            message = f"'{inst.opcode}' with coordinate {value}, which hardware refuses: {COORDINATE[reason]}"
         if kind == "assertion":
             said = string_at(self.get("FAULT_ADDRESS"), self.arrays)
             message = f"device assertion failed: {said}"

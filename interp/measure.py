@@ -55,7 +55,10 @@ def measure(kit: Kit, form: Form, words: Mapping[str, Any]) -> None:
     elif op.name == "cp" and "prefetch" not in op.syntax.partition(" ")[0]:
         many = [kit.zext(16, 32)(words["ctas"])] if "ctas" in words else []
         if "map" in words:
-            kit.warp("measured_tensor", (), len(many))(words["map"][0], *many)
+            mode = str(form.mods.get("mode") or form.mods.get("late"))
+            boxes = 4 if mode.endswith("4") else 1  # gather4, scatter4
+            halo = [kit.zext(16, 32)(words["info"][0])] if "::w" in mode else []
+            kit.warp("measured_tensor", (), len(many), boxes, len(halo))(words["map"][0], *many, *halo)
         elif "size" in words:
             inside = int(".shared::cluster.shared::cta" in op.syntax)
             kit.warp("measured_bulk", (), len(many), inside)(words["size"], *many)

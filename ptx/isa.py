@@ -18,7 +18,8 @@ A record is declared by decorating its meaning:
   `{d}` (vector), `#n` (integer immediate, handed to the meaning as a Python int when the form is built);
   `{, c}` optional. Operands called `d`, or listed in `writes`, are written; all others are read. Records of one
   opcode may differ in which operands are vectors (`mov.b64 d, a` and `mov.b64 d, {a}`). For an operand listed in
-  `counted` the number of vector elements is given to `types` and to the meaning as `<operand>_count`.
+  `counted` the number of vector elements (of a tensor address: coordinates) is given to `types` and to the meaning as
+  `<operand>_count`.
 
 **Types.** `types` maps an operand to the name of a modifier (`"type"`), to a literal PTX type (`"u32"`), to `"addr"`,
 or to a pair (type, count) for vectors; it may be a function of the modifiers. Default: the modifier `type` for all.
@@ -143,8 +144,10 @@ def _fits(spec: OperandSpec, operand: ir.Operand) -> bool:
     match operand:
         case ir.Vec(items):
             return spec.form == "vec" or (spec.form == "reg" and len(items) == 1)
-        case ir.Mem() | ir.TensorMem():
+        case ir.Mem():
             return spec.form == "mem"
+        case ir.TensorMem(_, _, offsets):  # no instruction takes im2col offsets inside the brackets
+            return spec.form == "mem" and offsets is None
         case ir.Pair():
             return spec.form == "pair"
         case ir.Imm():
@@ -325,7 +328,7 @@ class Isa:
                 continue
             for spec, operand in zip(record.operands, inst.operands, strict=False):
                 if spec.name in record.counted:
-                    mods[f"{spec.name}_count"] = len(operand.items) if isinstance(operand, ir.Vec) else 1
+                    mods[f"{spec.name}_count"] = _length(operand)
                 if spec.form == "imm":
                     assert isinstance(operand, ir.Imm)
                     mods[spec.name] = operand.value
@@ -348,11 +351,21 @@ class Isa:
         )
 
 
+def _length(operand: ir.Operand) -> int:
+    """Elements of a vector, coordinates of a tensor address, 1 for all others."""
+    match operand:
+        case ir.Vec(items) | ir.TensorMem(_, ir.Vec(items)):
+            return len(items)
+    return 1
+
+
 def _shape(operand: ir.Operand) -> Any:
     """What the choice of a form depends on: vector length, immediate value, kind of operand."""
     match operand:
         case ir.Vec(items):
             return len(items)
+        case ir.TensorMem(_, ir.Vec(items), offsets):
+            return ("tensor", len(items), offsets is None)
         case ir.Imm(value, _):
             return ("imm", value)
     return type(operand).__name__

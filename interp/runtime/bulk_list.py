@@ -27,6 +27,8 @@ DONE, ARRIVAL, WORDS, SEND, WORDS_REDUCE, TENSOR, COMMIT = 0, 4, 5, 6, 7, 8, 9
     E_KIND, E_WARP, E_LANE, E_GROUP, E_BARRIER, E_HOST, E_SHARED, E_BYTES, E_GLOBAL, E_SITE, E_CODE, E_RANK, E_COORDS,
     _, _, _, _, E_MAP,
 ) = (8 * i for i in range(18))  # fmt: skip
+E_OFFSETS = E_MAP + 128
+"""Three words of an im2col copy, or wHalo and wOffset; E_COORDS has five words, E_MAP the 16 of a tensor map."""
 
 
 @native

@@ -36,7 +36,8 @@ from interp.runtime.layout import (
 )
 from interp.runtime.native import symbol
 from interp.runtime.raw import i64, load_u8, load_u32, native, store_u32, u32
-from interp.runtime.tensor_copy import BOX, RANK, STEPS, TYPE, type_bytes
+from interp.runtime.tensor_columns import pixel_count
+from interp.runtime.tensor_layout import MODE, RANK, TILE, extent, row_bytes
 
 FIELDS = (
     "GLOBAL_REQUESTS", "GLOBAL_SECTORS", "GLOBAL_BYTES", "LOCAL_REQUESTS", "LOCAL_SECTORS", "LOCAL_BYTES",
@@ -266,10 +267,11 @@ def measured_bulk(
 
 @symbol("measured_tensor")
 def measured_tensor(
-    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, many: int, p1: int, p2: int, p3: int
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, many: int, boxes: int, wide: int, p3: int
 ) -> None:
-    """cp.async.bulk.tensor. Operands: address of the tensor map (64 bits), and with `many` the CTAs that get the box
-    (32 bits). The whole box counts on both sides, elements outside the tensor included, as the barrier counts them."""
+    """cp.async.bulk.tensor of `boxes` boxes. Operands: address of the tensor map (64 bits), with `many` the CTAs that
+    get the box, with `wide` wHalo (32 bits each). The whole box counts on both sides, elements outside the tensor
+    included, as the barrier counts them."""
     record = record_of(ctx, site)
     for i in range(32):
         if not mask >> i & 1:
@@ -277,10 +279,12 @@ def measured_tensor(
         map_ = locate(ctx, warp, site, i, SPACE_GENERIC, get(operands + 8 * i), 64, False)
         if map_ == 0 or load_u8(map_ + RANK) > 4:
             return  # the copy itself reports it
-        size = i64(type_bytes(i64(load_u8(map_ + TYPE))))
-        for d in range(i64(load_u8(map_ + RANK)) + 1):
-            step = max(i64(load_u32(map_ + STEPS + 4 * d)), 1)
-            size *= (i64(load_u32(map_ + BOX + 4 * d)) + step - 1) // step
+        size, mode = boxes * row_bytes(map_), i64(load_u8(map_ + MODE))
+        if mode == TILE:
+            for d in range(1, i64(load_u8(map_ + RANK)) + 1):
+                size *= extent(map_, d)
+        else:
+            size *= pixel_count(map_, mode, i64(load_u32(operands + 256 + 128 * many + 4 * i)) if wide else i64(0))
         copies = count_lanes(i64(load_u32(operands + 256 + 4 * i))) if many else i64(1)
         add_to(record + _BULK_GLOBAL, size)
         add_to(record + _BULK_SHARED, size * copies)

@@ -34,7 +34,7 @@ from interp.runtime.raw import (
     store_u64,
     u8,
 )
-from interp.runtime.tensor_copy import swizzled
+from interp.runtime.tensor_layout import swizzled
 from interp.runtime.tensor_memory import CELLS, cell
 from interp.runtime.tensor_reasons import ABSOLUTE_STRIDE, BAD_SWIZZLE, BAD_VERSION, BASE_OFFSET
 from interp.tensorcore.blocks import E2M1, E2M3

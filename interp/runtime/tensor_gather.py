@@ -7,13 +7,14 @@ before in shared memory, swizzled by its address.
 
 from __future__ import annotations
 
-from interp.runtime.access import fault, get, put
-from interp.runtime.bulk import barrier_at, issue, shared_at, tensor_entry
-from interp.runtime.bulk_list import E_BARRIER, E_BYTES, E_CODE, E_HOST, E_MAP, E_SHARED
-from interp.runtime.layout import FAULT_BAD_TENSOR_MAP, SPACE_SHARED, TENSOR_MAP_BYTES
+from interp.runtime.access import get, put
+from interp.runtime.bulk import barrier_at, destination, issue, shared_at, tensor_entry
+from interp.runtime.bulk_list import E_BARRIER, E_HOST, E_MAP, E_SHARED
+from interp.runtime.copy_reasons import NOT_ONE_ROW
+from interp.runtime.layout import FAULT_BAD_TENSOR_MAP, SPACE_SHARED
 from interp.runtime.native import symbol
 from interp.runtime.raw import i64, load_u32, native, stack_scratch, store_u32, u32
-from interp.runtime.tensor_copy import BOX, LOAD, STORE
+from interp.runtime.tensor_layout import BOX, LOAD, STORE, TILE, pitch, refuse
 
 
 @native
@@ -27,35 +28,43 @@ def _four_rows(
     for r in range(4):
         store_u32(room + 4 * lane, load_u32(coords + 4 * lane))
         store_u32(room + 128 + 4 * lane, load_u32(coords + 128 * (r + 1) + 4 * lane))
-        entry = tensor_entry(ctx, warp, site, lane, kind, map_address, space, shared, i64(2), room)
+        entry = tensor_entry(
+            ctx, warp, site, lane, kind, map_address, space, shared, i64(2), room, i64(TILE), i64(-1)
+        )
         if entry == 0:
             return False
-        size = get(entry + E_BYTES)
+        step = pitch(entry + E_MAP)
         if load_u32(entry + E_MAP + BOX + 4) != u32(1):
-            fault(ctx, warp, site, lane, FAULT_BAD_TENSOR_MAP, map_address, TENSOR_MAP_BYTES)
+            return refuse(ctx, warp, site, lane, FAULT_BAD_TENSOR_MAP, map_address, NOT_ONE_ROW)
+        if r == 0 and shared_at(ctx, warp, site, lane, space, shared, 4 * step, kind == LOAD) == 0:
             return False
-        if r == 0 and shared_at(ctx, warp, site, lane, space, shared, 4 * size, kind == LOAD) == 0:
-            return False
-        put(entry + E_HOST, get(entry + E_HOST) + r * size)
-        put(entry + E_SHARED, get(entry + E_SHARED) + r * size)
+        put(entry + E_HOST, get(entry + E_HOST) + r * step)
+        put(entry + E_SHARED, get(entry + E_SHARED) + r * step)
         put(entry + E_BARRIER, barrier)
-        put(entry + E_CODE, i64(-1))
         issue(ctx, entry)
     return True
 
 
 @symbol("async_tensor_gather")
 def async_tensor_gather(
-    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, p1: int, p2: int, p3: int
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, space: int, many: int, p2: int, p3: int
 ) -> None:
-    """Operands: shared address, map address, barrier (64 bits each), a column and four rows."""
+    """Operands: shared address, map address, barrier (64 bits each), a column and four rows; `many`: then the ranks of
+    the CTAs that get them, as a mask."""
     for i in range(32):
         if not mask >> i & 1:
             continue
-        barrier = barrier_at(ctx, warp, site, i, space, get(operands + 512 + 8 * i))
-        at, shared = get(operands + 256 + 8 * i), get(operands + 8 * i)
-        if barrier == 0 or not _four_rows(ctx, warp, site, i, LOAD, at, space, shared, barrier, operands + 768):
-            return
+        at, shared, bar = get(operands + 256 + 8 * i), get(operands + 8 * i), get(operands + 512 + 8 * i)
+        ranks = i64(load_u32(operands + 768 + 640 + 4 * i)) if many else i64(0)
+        for other in range(16 if many else 1):
+            if many and not ranks >> other & 1:
+                continue
+            barrier = barrier_at(ctx, warp, site, i, space, destination(bar, ranks, other))
+            to = destination(shared, ranks, other)
+            if barrier == 0:
+                return
+            if not _four_rows(ctx, warp, site, i, i64(LOAD), at, space, to, barrier, operands + 768):
+                return
 
 
 @symbol("async_tensor_scatter")
@@ -66,5 +75,5 @@ def async_tensor_scatter(
     for i in range(32):
         if mask >> i & 1:
             at, shared = get(operands + 8 * i), get(operands + 256 + 8 * i)
-            if not _four_rows(ctx, warp, site, i, STORE, at, i64(SPACE_SHARED), shared, i64(0), operands + 512):
+            if not _four_rows(ctx, warp, site, i, i64(STORE), at, i64(SPACE_SHARED), shared, i64(0), operands + 512):
                 return

@@ -1,4 +1,4 @@
-"""Tensor maps that a kernel makes itself: `tensormap.replace`, `tensormap.cp_fenceproxy` (layout: `tensor_copy`).
+"""Tensor maps that a kernel makes itself: `tensormap.replace`, `tensormap.cp_fenceproxy` (layout: `tensor_layout`).
 
 Source: PTX ISA 'tensormap.replace', 'tensormap.cp_fenceproxy'. The fields of one map are written by one thread, in
 shared or global memory; the fenced copy moves it to global memory, where the copy unit reads it.
@@ -6,20 +6,35 @@ shared or global memory; the fenced copy moves it to global memory, where the co
 
 from __future__ import annotations
 
-from interp.runtime.access import fault, get, locate
+from interp.runtime.access import get, locate
+from interp.runtime.copy_reasons import MAP_FIELDS, REPLACED_COLUMNS
 from interp.runtime.layout import FAULT_BAD_TENSOR_MAP, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, TENSOR_MAP_BYTES
 from interp.runtime.native import symbol
-from interp.runtime.raw import i64, load_u64, store_u8, store_u32, store_u64, u8, u32, u64
-from interp.runtime.tensor_copy import ADDRESS, BOX, FILL, INTERLEAVE, RANK, SIZES, STEPS, STRIDES, SWIZZLE, TYPE
+from interp.runtime.raw import i64, load_u8, load_u64, store_u8, store_u32, store_u64, u8, u32, u64
+from interp.runtime.tensor_layout import (
+    ADDRESS,
+    ATOMICITY,
+    BOX,
+    FILL,
+    INTERLEAVE,
+    MODE,
+    RANK,
+    SIZES,
+    STEPS,
+    STRIDES,
+    SWIZZLE,
+    TILE,
+    TYPE,
+    refuse,
+)
 
 FIELDS = {
     "global_address": (ADDRESS, 8, 1), "rank": (RANK, 1, 1), "box_dim": (BOX, 4, 5), "global_dim": (SIZES, 4, 5),
     "global_stride": (STRIDES, 8, 4), "element_stride": (STEPS, 4, 5), "elemtype": (TYPE, 1, 1),
     "interleave_layout": (INTERLEAVE, 1, 1), "swizzle_mode": (SWIZZLE, 1, 1), "fill_mode": (FILL, 1, 1),
-    "swizzle_atomicity": (13, 1, 1),
+    "swizzle_atomicity": (ATOMICITY, 1, 1),
 }  # fmt: skip
 """Field -> byte offset, bytes, and number of elements."""
-
 
 
 @symbol("tensor_map_replace")
@@ -33,10 +48,13 @@ def tensor_map_replace(
             at = locate(ctx, warp, site, i, space, address, 64, True)
             if at == 0:
                 return
+            if load_u8(at + MODE) != TILE:
+                refuse(ctx, warp, site, i, FAULT_BAD_TENSOR_MAP, address, REPLACED_COLUMNS)
+                return
             value = load_u64(operands + 256 + 8 * i)
             if size == 1:
                 if value > u64(255):
-                    fault(ctx, warp, site, i, FAULT_BAD_TENSOR_MAP, address, TENSOR_MAP_BYTES)
+                    refuse(ctx, warp, site, i, FAULT_BAD_TENSOR_MAP, address, MAP_FIELDS)
                     return
                 store_u8(at + offset, u8(value))
             elif size == 4:

@@ -45,7 +45,7 @@ from interp.runtime.raw import (
     u32,
     u64,
 )
-from interp.runtime.tensor_copy import swizzled
+from interp.runtime.tensor_layout import swizzled
 from interp.runtime.waiting import right_away
 from interp.tensorcore.fast import element_bytes, mma_tiles
 from interp.tensorcore.integers import mma_s8

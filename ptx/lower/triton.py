@@ -10,7 +10,9 @@ The result is a function of the key: the kernel's source with everything it reac
 from (their names are in the PTX), signature, constants, attributes, options, target, and the compiler's fingerprint
 (`toolchain.py`). A constant without stable text (an object of the user's own) is compiled each time, never cached.
 
-Limits: NVIDIA targets; Triton 3.9. Gluon kernels are refused by name.
+A Gluon kernel has its own first stage, whose text stands in place of the TTIR.
+
+Limits: NVIDIA targets; Triton 3.9.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from ptx.lower.specialise import Path
 _KIND = "lowered"
 _FORMAT = "lowered 2"
 _TEXT_STAGES = ("ttir", "ttgir", "llir", "ptx")
+_GLUON_STAGES = ("glir", *_TEXT_STAGES[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def lower(
     arch = toolchain.architecture(target)
     backend = toolchain.backend(arch)
     chosen = _options(kernel, backend, arch, dict(options or {}))
-    source_type = import_module("triton.compiler").ASTSource
+    source_type = _source_type(kernel)
     source = source_type(kernel, dict(signature), dict(constexprs or {}), dict(attrs or {}))
     key = _key(source, chosen, arch, cubin)
     if key is not None and (kept := _from_cache(key, cubin)) is not None:
@@ -123,6 +126,12 @@ def lower_call(bound: specialise.Binding, *, cubin: bool = False) -> Lowered:
         bound.arch,
         cubin=cubin,
     )
+
+
+def _source_type(kernel: Any) -> Any:
+    if kernel.is_gluon():
+        return import_module("triton.experimental.gluon._runtime").GluonASTSource
+    return import_module("triton.compiler").ASTSource
 
 
 def _options(kernel: Any, backend: Any, arch: int, asked: dict[str, Any]) -> Any:
@@ -172,12 +181,11 @@ def _descriptor(name: str, path: Path, kind: str, number: int | None) -> Iterato
     """The parameters of a tensor descriptor; `number`: of its tensor map, None where targets have none.
 
     Source: triton 3.9.0 `backends/driver.py`, `_expand_descriptor`."""
-    match = re.fullmatch(r"tensordesc<(\w+)\[([\d, ]*)\]>", kind)
+    match = re.match(r"tensordesc(?:_im2col)?<(\w+)\[([\d, ]*)\]", kind)
     if match is None:
-        raise Unsupported(
-            f"parameter {name} is a tensor descriptor of type {kind}", help="tiled descriptors are modelled"
-        )
-    rank = match[2].count(",") + 1
+        raise Unsupported(f"parameter {name} is a tensor descriptor of type {kind}")
+    tensor = re.search(r",input_rank=(\d+)", kind)  # in im2col mode the block has two dimensions whatever the tensor
+    rank = int(tensor[1]) if tensor else match[2].count(",") + 1
 
     def sizes(shape: str, strides: str) -> Iterator[Param]:
         for what, of in (("shape", shape), ("strides", strides)):
@@ -218,10 +226,9 @@ def _run_stages(source: Any, backend: Any, options: Any, cubin: bool) -> tuple[d
     ir = import_module("triton._C.libtriton").ir
     language = import_module("triton.backends.compiler").Language
     kernel = source.fn
-    if kernel.is_gluon():
-        raise Unsupported("Gluon kernels are not lowered", where=specialise.where(kernel))
+    gluon = kernel.is_gluon()
     stages: dict[str, Any] = {}
-    backend.add_stages(stages, options, language.TRITON)
+    backend.add_stages(stages, options, language.GLUON if gluon else language.TRITON)
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
@@ -232,9 +239,9 @@ def _run_stages(source: Any, backend: Any, options: Any, cubin: bool) -> tuple[d
         module = source.make_ir(
             backend.target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
         )
-        for stage in _TEXT_STAGES:
+        for stage, kept in zip(_GLUON_STAGES if gluon else _TEXT_STAGES, _TEXT_STAGES, strict=True):
             module = stages[stage](module, raw)
-            texts[stage] = str(module)  # now: the next stage works in place
+            texts[kept] = str(module)  # now: the next stage works in place
         binary = stages["cubin"](module, raw) if cubin else None
     except Exception as e:
         raise _compile_error(kernel, backend, stage, e) from e

@@ -1,0 +1,40 @@
+"""Why a tensor copy is a fault: numbers that native code records in the fault's byte count, and what they say.
+
+Where hardware's answer is known it is an H200's: 'illegal instruction' for all of MAP and COORDINATE but OFFSET, whose
+ranges are the manual's. UNMODELLED names what this emulator does not do, whatever hardware does.
+"""
+
+from __future__ import annotations
+
+FIRST_REASON = 200
+"""Reasons are numbered from here on, so that no other use of the same fault is taken for one."""
+
+(MAP_FIELDS, OTHER_MODE, OTHER_RANK, REDUCED_TYPE, STORED_CORNERS, NOT_ONE_ROW, REPLACED_COLUMNS) = range(200, 207)
+MAP: dict[int, str] = {
+    MAP_FIELDS: "its type, box, sizes, alignment or strides are not those of any map",
+    OTHER_MODE: "the map is of another mode (tiled, im2col, im2col::w, im2col::w::128) than the instruction",
+    OTHER_RANK: "the map has another rank than the instruction",
+    REDUCED_TYPE: "the operation does not take the map's element type",
+    STORED_CORNERS: "a store or reduction with a bounding box that leaves the tensor: lower corners must not be "
+    "negative, upper corners not positive",
+    NOT_ONE_ROW: "gather4 and scatter4 need a box of one row",
+    REPLACED_COLUMNS: "tensormap.replace.tile on a map that is not tiled",
+}
+
+(UNALIGNED, NEGATIVE, OUTSIDE_BOX, OFFSET) = range(210, 214)
+COORDINATE: dict[int, str] = {
+    UNALIGNED: "the innermost coordinate is not a multiple of 16 bytes",
+    NEGATIVE: "a store or reduction begins at a negative coordinate",
+    OUTSIDE_BOX: "the starting pixel lies outside the bounding box of the map",
+    OFFSET: "an im2col offset is larger than the rank allows (3d: 65535, 4d: 255, 5d: 31)",
+}
+
+(INTERLEAVED, PACKED, SWIZZLE_96, SWIZZLE_FLIP, STEPPED_ROWS, HALO_128) = range(220, 226)
+UNMODELLED: dict[int, str] = {
+    INTERLEAVED: "interleaved layouts",
+    PACKED: "packed 4- and 6-bit element types",
+    SWIZZLE_96: "the 96-byte swizzling mode",
+    SWIZZLE_FLIP: "the swizzle atomicity of 32 bytes with 8-byte flip",
+    STEPPED_ROWS: "im2col::w with traversal strides in other dimensions than W",
+    HALO_128: "im2col::w::128 with a halo: where its pixels go stands only in a figure of the manual",
+}
