@@ -95,7 +95,7 @@ class Scene:
         if kind == "bad-coordinate":
             value = self.get("FAULT_ADDRESS")
             evidence.update(coordinate=value)
-            message = f"'{inst.opcode}' with coordinate {value}, which hardware refuses: {COORDINATE[reason]}"
+            message = f"'{inst.opcode}' with coordinate {value}: {COORDINATE[reason]}"
         if kind == "assertion":
             said = string_at(self.get("FAULT_ADDRESS"), self.arrays)
             message = f"device assertion failed: {said}"

@@ -1,13 +1,12 @@
 """Why a tensor copy is a fault: numbers that native code records in the fault's byte count, and what they say.
 
+They begin at 200, so that a byte count, which other uses of the same faults record, is never taken for one.
+
 Where hardware's answer is known it is an H200's: 'illegal instruction' for all of MAP and COORDINATE but OFFSET, whose
 ranges are the manual's. UNMODELLED names what this emulator does not do, whatever hardware does.
 """
 
 from __future__ import annotations
-
-FIRST_REASON = 200
-"""Reasons are numbered from here on, so that no other use of the same fault is taken for one."""
 
 (MAP_FIELDS, OTHER_MODE, OTHER_RANK, REDUCED_TYPE, STORED_CORNERS, NOT_ONE_ROW, REPLACED_COLUMNS) = range(200, 207)
 MAP: dict[int, str] = {
@@ -23,10 +22,11 @@ MAP: dict[int, str] = {
 
 (UNALIGNED, NEGATIVE, OUTSIDE_BOX, OFFSET) = range(210, 214)
 COORDINATE: dict[int, str] = {
-    UNALIGNED: "the innermost coordinate is not a multiple of 16 bytes",
-    NEGATIVE: "a store or reduction begins at a negative coordinate",
-    OUTSIDE_BOX: "the starting pixel lies outside the bounding box of the map",
-    OFFSET: "an im2col offset is larger than the rank allows (3d: 65535, 4d: 255, 5d: 31)",
+    UNALIGNED: "the innermost coordinate is not a multiple of 16 bytes, where hardware stops with an illegal "
+    "instruction",
+    NEGATIVE: "a store or reduction that begins at a negative coordinate is an illegal instruction",
+    OUTSIDE_BOX: "the starting pixel lies outside the bounding box of the map, which is an illegal instruction",
+    OFFSET: "as an im2col offset it is larger than the manual allows (3d: 65535, 4d: 255, 5d: 31)",
 }
 
 (INTERLEAVED, PACKED, SWIZZLE_96, SWIZZLE_FLIP, STEPPED_ROWS, HALO_128) = range(220, 226)

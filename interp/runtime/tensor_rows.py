@@ -6,7 +6,7 @@ dimension a store or reduction ends at 16 bytes: an H200 writes (and combines) u
 tensor's last element. The gap up to the next row is at least that long, as strides are multiples of 16 bytes, too.
 
 Loads of the tf32 types round to tf32, to nearest; NaN becomes 0x7FFFE000, subnormals are kept, with `.ftz`, too. Stores
-and reductions of them are those of f32 (an H200 again).
+of them are those of f32, and so are reductions, in which `.ftz` flushes (an H200 again).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from interp.runtime.layout import CTX
 from interp.runtime.raw import i64, load_u8, load_u32, load_u64, native, store_u8, store_u32, store_u64, u32, u64
 from interp.runtime.tensor_layout import (
     ATOMICITY,
+    F32,
     FILL,
     LOAD,
     STORE,
@@ -28,7 +29,7 @@ from interp.runtime.tensor_layout import (
     swizzled,
     type_bytes,
 )
-from interp.runtime.tile_reduce import combine
+from interp.runtime.tile_reduce import SUBNORMALS, WIDE, combine
 
 _WATCH_HI = 8 * CTX["WATCH_HI"]
 
@@ -114,7 +115,9 @@ def _reduce_row(
     kind = i64(load_u8(map_ + TYPE))
     code = op + 16 * number_class(kind)
     if type_bytes(kind) == 8:
-        code |= 256
+        code |= WIDE
+    if kind == F32 or kind == TF32:
+        code |= SUBNORMALS
     b = first
     while b < last:
         end = min((b | 15) + 1, last)

@@ -1,7 +1,8 @@
 """Reductions by the copy unit: shared memory into global memory, element by element, ascending.
 
 The arithmetic is that of atomics (`interp.runtime.atomics`), whose codes are used: operation + 16 * number class; bit 8
-set for 64-bit elements. Copies reach it by its address in the context (`interp.runtime.indirect`): it is bulky, and few
+set for 64-bit elements, bit 9 where f32 keeps subnormals: by tensor maps of f32 and tf32 it does, of the `.ftz` types
+it flushes them as atomics do (an H200). Copies reach it by its address in the context (`interp.runtime.indirect`): it is bulky, and few
 kernels use it.
 """
 
@@ -15,6 +16,7 @@ from interp.runtime.native import symbol
 from interp.runtime.raw import i64, load_u16, load_u32, load_u64, native, stack_scratch, store_u16, store_u32, store_u64
 
 _COMBINE = 8 * CTX["COMBINE"]
+WIDE, SUBNORMALS = 256, 512
 
 
 @native
@@ -38,9 +40,9 @@ def bulk_combine(ctx: int, job: int) -> int:
         if kind in (F16, BF16):
             store_u16(target + at, update16(code & 15, kind, load_u16(target + at), load_u16(source + at)))
             at += 2
-        elif code >> 8 == 0 or kind in (F16X2, BF16X2):
+        elif code & WIDE == 0 or kind in (F16X2, BF16X2):
             word = load_u32(source + at)
-            store_u32(target + at, update32(code & 255, False, load_u32(target + at), word, word))
+            store_u32(target + at, update32(code & 255, code & SUBNORMALS, load_u32(target + at), word, word))
             at += 4
         else:
             long = load_u64(source + at)
