@@ -177,9 +177,13 @@ def write_launch(folder: Path, name: str, record: LaunchRecord, arch: str, **mor
 
 def _described(map_: TensorMap) -> dict[str, Any]:
     """A tensor map as `on_gpu.py` encodes it: innermost dimension first, as the driver takes it."""
-    return {
+    about: dict[str, Any] = {
         "type": map_.element_type, "shape": map_.shape[::-1], "strides": map_.strides[::-1], "box": map_.box[::-1],
-        "swizzle": map_.swizzle, "fill": map_.fill,
+        "swizzle": map_.swizzle, "fill": map_.fill, "steps": (map_.steps or (1,) * len(map_.shape))[::-1],
     }  # fmt: skip
+    if map_.im2col is not None:
+        walk = map_.im2col
+        about["im2col"] = {"lower": walk.lower[::-1], "upper": walk.upper[::-1], "along": walk.along}
+    return about
 
 

@@ -21,7 +21,8 @@ import numpy as np
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 TENSOR_TYPES = {
-    "u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9,
+    "u8": 0, "u16": 1, "u32": 2, "s32": 3, "u64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9, "f32.ftz": 10,
+    "tf32": 11, "tf32.ftz": 12,
 }  # fmt: skip
 """CUtensorMapDataType."""
 
@@ -73,14 +74,27 @@ class Gpu:
         rank = len(about["shape"])
         place = ctypes.create_string_buffer(192)
         aligned = (ctypes.addressof(place) + 63) & ~63
-        words = (ctypes.c_uint64 * rank)(*about["shape"]), (ctypes.c_uint64 * 4)(*about["strides"])
-        small = (ctypes.c_uint32 * rank)(*about["box"]), (ctypes.c_uint32 * rank)(*([1] * rank))
-        self.check(
-            self.cuda.cuTensorMapEncodeTiled(
-                ctypes.c_void_p(aligned), TENSOR_TYPES[about["type"]], rank, ctypes.c_void_p(address), *words, *small,
-                0, {0: 0, 32: 1, 64: 2, 128: 3}[about["swizzle"]], 0, int(about["fill"] == "nan"),
-            )
+        head = (
+            ctypes.c_void_p(aligned), TENSOR_TYPES[about["type"]], rank, ctypes.c_void_p(address),
+            (ctypes.c_uint64 * rank)(*about["shape"]), (ctypes.c_uint64 * 4)(*about["strides"]),
         )  # fmt: skip
+        steps, interleave, promotion = (ctypes.c_uint32 * rank)(*about["steps"]), 0, 0
+        swizzle, fill = {0: 0, 32: 1, 64: 2, 128: 3}[about["swizzle"]], int(about["fill"] == "nan")
+        walk = about.get("im2col")
+        if walk is None:
+            box = (ctypes.c_uint32 * rank)(*about["box"])
+            code = self.cuda.cuTensorMapEncodeTiled(*head, box, steps, interleave, swizzle, promotion, fill)
+        elif walk["along"] == "all":
+            corners = (ctypes.c_int * 3)(*walk["lower"]), (ctypes.c_int * 3)(*walk["upper"])
+            code = self.cuda.cuTensorMapEncodeIm2col(
+                *head, *corners, *about["box"], steps, interleave, swizzle, promotion, fill
+            )
+        else:
+            corner, mode = (walk["lower"][0], walk["upper"][0]), ("w", "w128").index(walk["along"])
+            code = self.cuda.cuTensorMapEncodeIm2colWide(
+                *head, *corner, *about["box"], steps, interleave, mode, swizzle, promotion, fill
+            )
+        self.check(code)
         return ctypes.string_at(aligned, 128)
 
     def launch(self, cubin: bytes, meta: dict[str, Any], params: bytes) -> None:

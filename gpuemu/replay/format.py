@@ -47,6 +47,14 @@ class ScalarArgument(msgspec.Struct, frozen=True, tag="scalar", forbid_unknown_f
     value: str
 
 
+class Im2colWalk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a tensor map in im2col mode walks (`interp.tensor_map.Im2col`)."""
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    along: str
+
+
 class TensorMapArgument(msgspec.Struct, frozen=True, tag="tensor_map", forbid_unknown_fields=True):
     """A tensor map over an array (`interp.tensor_map.TensorMap`); sizes outermost first, `map_strides` in bytes."""
 
@@ -58,6 +66,8 @@ class TensorMapArgument(msgspec.Struct, frozen=True, tag="tensor_map", forbid_un
     element_type: str
     swizzle: int
     fill: str
+    steps: tuple[int, ...] = ()
+    im2col: Im2colWalk | None = None
 
 
 Argument = ArrayArgument | TensorMapArgument | ScalarArgument

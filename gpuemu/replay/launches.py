@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuemu.gate.dtypes import name_of
-from gpuemu.replay.format import Argument, ArrayArgument, ScalarArgument, TensorMapArgument
+from gpuemu.replay.format import Argument, ArrayArgument, Im2colWalk, ScalarArgument, TensorMapArgument
 
 
 @dataclass(slots=True)
@@ -146,6 +146,8 @@ def _argument(given: Any, launch: Any, place: Any) -> Argument:
             m.element_type,
             m.swizzle,
             m.fill,
+            m.steps,
+            None if m.im2col is None else Im2colWalk(m.im2col.lower, m.im2col.upper, m.im2col.along),
         )
     if hasattr(given, "array"):
         return _array(given, launch, place)

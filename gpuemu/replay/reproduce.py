@@ -22,7 +22,7 @@ from gpuemu.gate.poison import poison_of
 from gpuemu.replay.format import Argument, ArrayArgument, OutputRecord, ReplayRecord, TensorMapArgument
 from gpuemu.replay.read import Replay
 from gpuemu.replay.source import SourceRun
-from interp.tensor_map import TensorMap
+from interp.tensor_map import Im2col, TensorMap
 from ptx.errors import GpuemuError, InvalidInput
 
 
@@ -147,9 +147,10 @@ def run_launches(replay: Replay, memory: list[NDArray[np.uint8]]) -> list[Any]:
 def argument(given: Argument, memory: list[NDArray[np.uint8]]) -> Any:
     """A launch argument from its record: a view of a buffer, a tensor map over one, or a scalar."""
     if isinstance(given, TensorMapArgument):
+        walk = None if given.im2col is None else Im2col(given.im2col.lower, given.im2col.upper, given.im2col.along)
         return TensorMap(
             argument(given.memory, memory), given.map_shape, given.map_strides, given.box, given.element_type,
-            given.swizzle, given.fill,
+            given.swizzle, given.fill, given.steps, walk,
         )  # fmt: skip
     if isinstance(given, ArrayArgument):
         if given.buffer is None:

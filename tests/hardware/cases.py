@@ -137,3 +137,20 @@ for _name in CLUSTERS:
 for _name in clusters.BODIES:
     CASES[f"cluster_{_name}_sm90"] = clusters.case(_name)
 CASES |= programs.programs()
+
+
+def _columns(name: str) -> Callable[[], None]:
+    def run() -> None:
+        from tests.hopper.columns import CASES as columns
+
+        columns[name](target="sm_90", device="sm_90")
+
+    return run
+
+
+# Gluon kernels with im2col descriptors (`tests/hopper/columns.py`).
+COLUMNS = (
+    "columns", "columns_tf32", "columns_nan", "convolution", "convolution_stride_2", "convolution_no_padding",
+)  # fmt: skip
+for _name in COLUMNS:
+    CASES[f"gluon_{_name}_sm90"] = _columns(_name)
