@@ -10,8 +10,8 @@ part of the launch's memory like any other. The bytes are this project's own (`i
 are opaque on hardware too.
 
 Source: CUDA driver API, 'Tensor Map Object Management' (limits and alignment). The arguments that are refused are those
-that the driver of CUDA 13.0 refuses (tests/hardware: 331 calls on a machine with an H200), and what is not modelled:
-interleaved layouts and packed types.
+that the driver of CUDA 13.0 refuses (tests/hardware: 331 calls on a machine with an H200), the wide modes without
+swizzle, which only the manual forbids, and what is not modelled: interleaved layouts and packed types.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from interp.kit import Kit
 from interp.ops.table import isa
 from interp.runtime.atomics import atomic_symbol
 from interp.runtime.layout import SPACE_CLUSTER, SPACE_SHARED
+from interp.runtime.tile_reduce import SUBNORMALS, WIDE
 from ptx.isa import Cost, Effect
 
 _REF = "data-movement-and-conversion-instructions-"
@@ -94,7 +95,7 @@ def _legal_reduction(op: str, type: str, noftz: str | None = None, **_: Any) -> 
 def bulk_reduce(k: Kit, op: str, type: str, **_: Any) -> Any:
     """queue a reduction of `size` bytes into global memory"""
     n, code = atomic_symbol(op, type)[1:]
-    store = k.warp("async_bulk_reduce", (), code | (n == 64) << 8)
+    store = k.warp("async_bulk_reduce", (), code | (WIDE if n == 64 else SUBNORMALS if type == "f32" else 0))
 
     def run(to: Any, source: Any, size: Any, *policy: Any) -> None:
         store(to, source, size)

@@ -193,6 +193,13 @@ def fence_tensor_map(k: Kit, scope: str, n: int) -> Any:
     return lambda *_: None
 
 
+@isa.op("fence.proxy.tensormap::generic.release.scope", scope=SCOPES, effect=Effect.FENCE, cost=Cost.SYNC,
+        since=((8, 3), 90), ref="parallel-synchronization-and-communication-instructions-membar-fence")
+def fence_tensor_map_release(k: Kit, scope: str) -> Any:
+    """publishes what was written to tensor maps; every access has already taken effect"""
+    return lambda: None
+
+
 @isa.op("fence.mbarrier_init.release.cluster", effect=Effect.FENCE, cost=Cost.SYNC, since=((8, 0), 90),
         ref="parallel-synchronization-and-communication-instructions-membar-fence")
 def fence_mbarrier_init(k: Kit) -> Any:

@@ -3,7 +3,8 @@
 Source: PTX ISA 'atom', 'red'. Float addition rounds to nearest even; `atom.add.f32` on global memory flushes subnormal
 inputs and results to zero, on shared memory it keeps them, as the manual says of current hardware; a generic address
 decides by where it points (an H200 agrees). The 16-bit formats add and compare in f32 or f64 and round once (exact:
-`interp.formats`).
+`interp.formats`). In f64 a NaN is passed on, made quiet, memory's before the operand's: what an H200 did with a NaN in
+memory in a reduction by the copy unit; the rest is by analogy with its double-precision unit.
 """
 
 from __future__ import annotations
@@ -112,6 +113,9 @@ def update64(code: int, old: int, b: int, c: int) -> int:
     if op == XOR:
         return old ^ b
     if kind == F:
+        for word in (old, b):
+            if word & u64(0x7FFFFFFFFFFFFFFF) > u64(0x7FF0000000000000):
+                return word | u64(1 << 51)
         total = f64_from_bits(old) + f64_from_bits(b)
         return bits_from_f64(total) if total == total else u64(0xFFF8000000000000)
     if op == ADD:

@@ -81,7 +81,7 @@ def _reduces(op: int, kind: int) -> bool:
         return class_ >= 0 and class_ != 2
     if op == INC or op == DEC:
         return kind == 2
-    return kind == 2 or kind == 4
+    return kind == 2 or kind == 3 or kind == 4
 
 
 @native

@@ -1,14 +1,22 @@
 """Tensor maps that a kernel makes itself: `tensormap.replace`, `tensormap.cp_fenceproxy` (layout: `tensor_layout`).
 
 Source: PTX ISA 'tensormap.replace', 'tensormap.cp_fenceproxy'. The fields of one map are written by one thread, in
-shared or global memory; the fenced copy moves it to global memory, where the copy unit reads it.
+shared or global memory; the fenced copy moves it to global memory, where the copy unit reads it. The manual has the
+instruction for tiled maps; on an H200 it replaces the address of a map in im2col mode, too.
 """
 
 from __future__ import annotations
 
 from interp.runtime.access import get, locate
 from interp.runtime.copy_reasons import MAP_FIELDS, REPLACED_COLUMNS
-from interp.runtime.layout import FAULT_BAD_TENSOR_MAP, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, TENSOR_MAP_BYTES
+from interp.runtime.layout import (
+    FAULT_BAD_TENSOR_MAP,
+    FAULT_UNMODELLED,
+    SPACE_GENERIC,
+    SPACE_GLOBAL,
+    SPACE_SHARED,
+    TENSOR_MAP_BYTES,
+)
 from interp.runtime.native import symbol
 from interp.runtime.raw import i64, load_u8, load_u64, store_u8, store_u32, store_u64, u8, u32, u64
 from interp.runtime.tensor_layout import (
@@ -48,8 +56,8 @@ def tensor_map_replace(
             at = locate(ctx, warp, site, i, space, address, 64, True)
             if at == 0:
                 return
-            if load_u8(at + MODE) != TILE:
-                refuse(ctx, warp, site, i, FAULT_BAD_TENSOR_MAP, address, REPLACED_COLUMNS)
+            if load_u8(at + MODE) != TILE and offset != ADDRESS:
+                refuse(ctx, warp, site, i, FAULT_UNMODELLED, address, REPLACED_COLUMNS)
                 return
             value = load_u64(operands + 256 + 8 * i)
             if size == 1:

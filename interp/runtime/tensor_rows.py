@@ -5,7 +5,7 @@ and f64, which `fma.oob` knows), and left out on a store; they count as transfer
 dimension a store or reduction ends at 16 bytes: an H200 writes (and combines) up to the next multiple of 16 behind the
 tensor's last element. The gap up to the next row is at least that long, as strides are multiples of 16 bytes, too.
 
-Loads of the tf32 types round to tf32, to nearest; NaN becomes 0x7FFFE000, subnormals are kept, with `.ftz`, too. Stores
+Loads of the tf32 types round to tf32, to nearest even; NaN becomes 0x7FFFE000, subnormals are kept, with `.ftz`, too. Stores
 of them are those of f32, and so are reductions, in which `.ftz` flushes (an H200 again).
 """
 
@@ -90,7 +90,7 @@ def _to_tf32(word: int) -> int:
     """An f32 word rounded to tf32."""
     if word & u32(0x7FFFFFFF) > u32(0x7F800000):
         return u32(0x7FFFE000)
-    return u32(word + u32(0x1000)) & u32(0xFFFFE000)
+    return u32(word + u32(0xFFF) + (word >> u32(13) & u32(1))) & u32(0xFFFFE000)
 
 
 @native

@@ -1,8 +1,8 @@
 """Reductions by the copy unit: shared memory into global memory, element by element, ascending.
 
 The arithmetic is that of atomics (`interp.runtime.atomics`), whose codes are used: operation + 16 * number class; bit 8
-set for 64-bit elements, bit 9 where f32 keeps subnormals: by tensor maps of f32 and tf32 it does, of the `.ftz` types
-it flushes them as atomics do (an H200). Copies reach it by its address in the context (`interp.runtime.indirect`): it is bulky, and few
+set for 64-bit elements, bit 9 where f32 keeps subnormals: it does (an H200), but for tensor maps of the `.ftz` types,
+which flush them as atomics do. Copies reach it by its address in the context (`interp.runtime.indirect`): it is bulky, and few
 kernels use it.
 """
 
