@@ -7,10 +7,14 @@ waits, and takes its barriers down. They are called where all threads are togeth
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from interp.kits.python import PythonKit
+from interp.tensor_map import Im2col, TensorMap
 from ptx.errors import Unsupported
 from ptx.isa import Op, _resolve_types
 from ptx.types import width
@@ -166,36 +170,72 @@ def tensor_copies(w: _Writer) -> None:
             w.put(f"mov.u{bits} {'%a5' if bits == 64 else '%t8'}, {value}")
             value = "%a5" if bits == 64 else "%t8"
         w.put(f"@{FIRST} {text} [%t14],{place} {value}")
+    kind = rng.choice((2, 3, 7))  # u32, s32, f32, which is only added
     for field, choice in (
-        ("elemtype", rng.choice((2, 3, 7))),
+        ("elemtype", kind),
         ("interleave_layout", 0),
         ("swizzle_mode", 0),
         ("fill_mode", 0),
     ):
         w.record(w.record_of("tensormap.replace", index=2))
         w.put(f"@{FIRST} tensormap.replace.tile.{field}.shared::cta.b1024.b32 [%t14], {choice}")
+    how = rng.choice(("load", "store", "reduce", "prefetch"))
+    least = -1 if how in ("load", "prefetch") else 0  # stores begin in the tensor
+    w.put(f"mov.u32 %t8, {4 * rng.randrange(least, 4)}")  # a box begins at a multiple of 16 bytes
+    w.put(f"mov.u32 %t9, {rng.randrange(2 * least, 14)}")
+    _tensor_copy(w, how, 0, ".2d", "%t8, %t9", "", (".add",) if kind == 7 else (".add", ".min", ".max"))
+
+
+def columns(w: _Writer) -> None:
+    """A tensor map of two images of 6 pixels with 8 channels in im2col mode, and a column of 8 pixels of 4 channels."""
+    rng = w.rng
+    w.body.shared = True
+    w.put("bar.sync 0")
+    w.put(f"setp.eq.u32 {FIRST}, %t0, 0")
+    how = rng.choice(("load", "store", "reduce", "prefetch"))
+    low, high = (rng.randrange(-2, 2), rng.randrange(-2, 3)) if how in ("load", "prefetch") else (1, -1)
+    map_ = TensorMap(
+        np.zeros(1, np.uint32), (2, 6, 8), (192, 32), (8, 4), "u32", steps=(1, rng.choice((1, 2)), 1),
+        im2col=Im2col((low,), (high,)),
+    )  # fmt: skip
+    for i, word in enumerate(struct.unpack("<16Q", map_.encode(0))):
+        w.put(f"mov.u64 %a5, {word}" if i else "add.u64 %a5, %a2, 256")
+        w.put(f"@{FIRST} st.shared.b64 [map+{8 * i}], %a5")
+    w.put("mov.u32 %t14, map")
+    w.put(f"mov.u32 %t8, {rng.choice((0, 4))}")
+    w.put(f"mov.u32 %t9, {rng.randrange(low, 6 + high)}")
+    w.put("mov.u32 %t10, 1" if rng.random() < 0.5 else "mov.u32 %t10, 0")
+    _tensor_copy(w, how, 1, ".3d", "%t8, %t9, %t10", f", {{{rng.randrange(4)}}}", (".add", ".xor"))
+
+
+def _tensor_copy(
+    w: _Writer, how: str, mode: int, dim: str, coordinates: str, info: str, ops: tuple[str, ...]
+) -> None:  # fmt: skip
+    """Publish the map in shared memory, and use it. `mode`: 0 tiled, 1 im2col, as their records come in order; `ops`:
+    reductions that its type takes."""
+    rng, fixed = w.rng, {"dim": dim, "hint": ""}
     w.put("bar.sync 0")
     w.put(f"{w.draw_syntax('tensormap.cp_fenceproxy')} [%a2], [%t14], 128")
-    w.put(f"{w.draw_syntax('fence.proxy.tensormap')} [%a2], 128")
-    w.put(f"mov.u32 %t8, {4 * rng.randrange(-1, 4)}")  # a box begins at a multiple of 16 bytes
-    w.put(f"mov.u32 %t9, {rng.randrange(-2, 14)}")
-    how = rng.choice(("load", "store", "reduce", "prefetch"))
-    place = f"[area+{128 * rng.randrange(8)}]"
+    w.put(w.draw_syntax("fence.proxy.tensormap::generic.release"))
+    w.put(f"{w.draw_syntax('fence.proxy.tensormap::generic.acquire')} [%a2], 128")
+    place, map_ = f"[area+{128 * rng.randrange(8)}]", f"[%a2, {{{coordinates}}}]"
     if how == "load":
         _begin(w, "1")
         w.put(f"@{FIRST} {mbarrier(w, 'arrive.expect_tx')} %a7, [{BAR}], 128")
         many = rng.random() < 0.5
-        record = f"cp.async.bulk.tensor.dim.{'shared::cluster' if many else 'dst'}.global"
-        text = w.draw_syntax(record, dim=".2d", hint="")
-        w.put(f"@{FIRST} {text} {place}, [%a2, {{%t8, %t9}}], [{BAR}]{', 1' if many else ''}")
+        record = f"cp.async.bulk.tensor.dim{{.mode,.early}}.{'shared::cluster' if many else 'dst'}.global"
+        text = w.draw_syntax(record, mode, **fixed)
+        w.put(f"@{FIRST} {text} {place}, {map_}, [{BAR}]{info}{', 1' if many else ''}")
         _end(w)
         return
     if how == "prefetch":
-        w.put(f"@{FIRST} {w.draw_syntax('cp.async.bulk.prefetch.tensor', dim='.2d', hint='')} [%a2, {{%t8, %t9}}]")
+        text = w.draw_syntax("cp.async.bulk.prefetch.tensor.dim", mode, **fixed)
+        w.put(f"@{FIRST} {text} {map_}{info}")
         return
-    record = "cp.async.bulk.tensor.dim.global.shared::cta" if how == "store" else "cp.reduce.async.bulk.tensor"
-    fixed = {"op": rng.choice((".add", ".min", ".max"))} if how == "reduce" else {}
-    w.put(f"@{FIRST} {w.draw_syntax(record, dim='.2d', hint='', **fixed)} [%a2, {{%t8, %t9}}], {place}")
+    record = "cp.async.bulk.tensor.dim{.mode}.global.shared::cta" if how == "store" else "cp.reduce.async.bulk.tensor"
+    if how == "reduce":
+        fixed["op"] = rng.choice(ops)
+    w.put(f"@{FIRST} {w.draw_syntax(record, mode, **fixed)} {map_}, {place}")
     _groups(w)
 
 
@@ -315,6 +355,7 @@ STATEMENTS: tuple[tuple[int, Callable[[_Writer], None]], ...] = (
     (3, bulk_load),
     (4, bulk_store),
     (4, tensor_copies),
+    (4, columns),
     (10, products),
     (4, clusters),
     (5, orders),

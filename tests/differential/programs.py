@@ -82,9 +82,9 @@ class _Writer:
         """The record whose syntax line starts so; of several the one at `index`."""
         return [o for o in ISA.ops if o.syntax.startswith(start)][index]
 
-    def draw_syntax(self, start: str, **fixed: str) -> str:
-        """A random opcode of the record whose syntax line starts so, drawn."""
-        op = self.record_of(start)
+    def draw_syntax(self, start: str, index: int = 0, /, **fixed: str) -> str:
+        """A random opcode of the record whose syntax line starts so, drawn; of several the one at `index`."""
+        op = self.record_of(start, index)
         self.record(op)
         known = {k: v for k, v in fixed.items() if k in op.choices or k in op.flags}
         return forms.opcode(op, self.rng, known, self.variety)[0]
