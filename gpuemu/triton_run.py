@@ -77,7 +77,7 @@ def run(
 ) -> Result:
     """Compile a Triton kernel for `target` with no GPU, execute its PTX on the CPU, update the arrays in place.
 
-    `kernel`: a `@triton.jit` function, also inside `@triton.heuristics` or `@triton.autotune` (no timing: see
+    `kernel`: a `@triton.jit` or `@gluon.jit` function, also inside `@triton.heuristics` or `@triton.autotune` (no timing: see
     `ptx/lower/wrappers.py`; a configuration's options win over this function's defaults). `grid`: int, tuple of up to
     three, or a function of the bound arguments. `args` and `constexprs` bind as in a launch: arrays are numpy,
     ml_dtypes or torch-CPU; keyword arguments that are not parameters are Triton options (`maxnreg` ...). `device`:

@@ -173,8 +173,8 @@ def tensor_wide(k: Kit, dim: str, dst: str, mode: str | None, late: str | None, 
     return _copy(k, "async_tensor_load", (int(dim[0]), _space(dst), 0, _mode(mode, late)), False)
 
 
-@isa.op(_load_line("dim", info=True, many=True), dim=_IMAGES, types=_wide(ctas="u16"), constraint=_once(True), ref=_LOAD,
-        **_modes(".im2col::w", ".im2col::w::128"), **_BLACKWELL)
+@isa.op(_load_line("dim", info=True, many=True), dim=_IMAGES, types=_wide(ctas="u16"), constraint=_once(True),
+        ref=_LOAD, **_modes(".im2col::w", ".im2col::w::128"), **_BLACKWELL)
 def tensor_wide_many(k: Kit, dim: str, mode: str | None, late: str | None, **_: Any) -> Any:
     """as without multicast, to the same place of each CTA of the cluster whose rank is a bit of `ctas`"""
     return _copy(k, "async_tensor_load", (int(dim[0]), SPACE_CLUSTER, 1, _mode(mode, late)), True)

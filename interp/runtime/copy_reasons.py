@@ -2,8 +2,8 @@
 
 They begin at 200, so that a byte count, which other uses of the same faults record, is never taken for one.
 
-Where hardware's answer is known it is an H200's: 'illegal instruction' for all of MAP but NOT_ONE_ROW and of COORDINATE but
-OFFSET, which are the manual's. UNMODELLED names what this emulator does not do, whatever hardware does.
+An H200 stops with an illegal instruction at all of MAP but NOT_ONE_ROW, and of COORDINATE but OFFSET; these two are the
+manual's. UNMODELLED names what this emulator does not do, whatever hardware does.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ outside the image, or behind the last one: it is filled.
 
 Stores and reductions have no offsets (im2col_no_offs); their box must lie in the tensor and no coordinate be negative.
 
-In the wide modes (sm_100) the walk goes along W and N only, at the D and H of the coordinates; wOffset moves the box and
-the start along W. The start may lie to the left of the box. im2col::w goes on for wHalo pixels after the column's;
+In the wide modes (sm_100) the walk goes along W and N only, at the D and H of the coordinates; wOffset moves the box
+and the start along W. The start may lie to the left of the box. im2col::w goes on for wHalo pixels after the column's;
 im2col::w::128 takes 128 pixels whatever the map says.
 
 im2col mode is byte for byte that of an H200 (tests/hardware), the stride in N included, of which the manual says

@@ -64,7 +64,7 @@ def number_class(kind: int) -> int:
         return 0
     if kind == 3 or kind == 5:
         return 1
-    if kind == F32 or kind == F32_FTZ or kind == 9 or kind == TF32 or kind == TF32_FTZ:
+    if kind in (F32, F32_FTZ, 9, TF32, TF32_FTZ):
         return 2
     if kind == 6:
         return 5
@@ -77,9 +77,9 @@ def _reduces(op: int, kind: int) -> bool:
     class_ = number_class(kind)
     if op == ADD:
         return class_ >= 0 and kind != 5
-    if op == MIN or op == MAX:
+    if op in (MIN, MAX):
         return class_ >= 0 and class_ != 2
-    if op == INC or op == DEC:
+    if op in (INC, DEC):
         return kind == 2
     return kind == 2 or kind == 3 or kind == 4
 

@@ -5,8 +5,8 @@ and f64, which `fma.oob` knows), and left out on a store; they count as transfer
 dimension a store or reduction ends at 16 bytes: an H200 writes (and combines) up to the next multiple of 16 behind the
 tensor's last element. The gap up to the next row is at least that long, as strides are multiples of 16 bytes, too.
 
-Loads of the tf32 types round to tf32, to nearest even; NaN becomes 0x7FFFE000, subnormals are kept, with `.ftz`, too. Stores
-of them are those of f32, and so are reductions, in which `.ftz` flushes (an H200 again).
+Loads of the tf32 types round to tf32, to nearest even; NaN becomes 0x7FFFE000, subnormals are kept, with `.ftz`, too.
+Stores of them are those of f32, and so are reductions, in which `.ftz` flushes (an H200 again).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _reduce_row(
     code = op + 16 * number_class(kind)
     if type_bytes(kind) == 8:
         code |= WIDE
-    if kind == F32 or kind == TF32:
+    if kind in (F32, TF32):
         code |= SUBNORMALS
     b = first
     while b < last:

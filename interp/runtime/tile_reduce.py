@@ -2,8 +2,8 @@
 
 The arithmetic is that of atomics (`interp.runtime.atomics`), whose codes are used: operation + 16 * number class; bit 8
 set for 64-bit elements, bit 9 where f32 keeps subnormals: it does (an H200), but for tensor maps of the `.ftz` types,
-which flush them as atomics do. Copies reach it by its address in the context (`interp.runtime.indirect`): it is bulky, and few
-kernels use it.
+which flush them as atomics do. Copies reach it by its address in the context (`interp.runtime.indirect`): it is bulky,
+and few kernels use it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Source: triton 3.9.0 `runtime/jit.py`: `create_function_from_signature`, `JITFun
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from importlib import import_module
 from types import ModuleType
@@ -153,16 +153,19 @@ def stable_text(value: Any) -> str | None:
     if type(value) is float:
         return f"float:{value.hex()}"
     if isinstance(value, core.constexpr):
-        inner = stable_text(value.value)
-        return None if inner is None else f"constexpr({inner})"
+        text = stable_text(value.value)
+        return None if text is None else f"constexpr({text})"
     if isinstance(value, core.dtype):
         return f"dtype:{value}"
     if isinstance(value, jit.JITCallable):
         return f"jit:{value.cache_key}:{sorted(source_files(value))}"
     if isinstance(value, Enum):
         return f"{type(value).__module__}.{type(value).__qualname__}.{value.name}"
-    if isinstance(value, (tuple, list, core.tuple)):
-        parts = [stable_text(v) for v in value]
+    inner = value if isinstance(value, (tuple, list, core.tuple)) else None
+    if is_dataclass(value) and type(value).__module__.startswith("triton."):  # a layout of Gluon
+        inner = [getattr(value, part.name) for part in fields(value)]
+    if inner is not None:
+        parts = [stable_text(v) for v in inner]
         if any(p is None for p in parts):
             return None
         return f"{type(value).__qualname__}({','.join(map(str, parts))})"

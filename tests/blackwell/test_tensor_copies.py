@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ W, N = 6, 5
 IMAGES = np.arange(N * 3 * W * 32, dtype=np.uint16).reshape(N, 3, W, 32)
 
 
-@lru_cache(maxsize=None)
+@cache
 def kernel(text: str) -> Any:
     return gpuemu.Module.from_ptx(module(text, target="sm_100a", version="8.8"))["k"]
 

@@ -17,7 +17,7 @@ import hashlib
 import json
 import sys
 import zlib
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def described(m: dict[str, Any], storage: Any) -> TensorMap:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=None)
+@cache
 def kernel(name: str) -> Any:
     return gpuemu.Module.from_ptx(module(entries()[name]))[name]
 
@@ -116,7 +116,8 @@ def keep(folder: Path, out: Path) -> None:
         answers = []
         for number in range(len(spec["cases"])):
             name = f"c{number}"
-            answers.append(digest(z[name]) if name in z.files else "encode" if "encode" in told[str(number)] else "fault")
+            refusal = "encode" if "encode" in told[str(number)] else "fault"
+            answers.append(digest(z[name]) if name in z.files else refusal)
         kept = {"about": json.loads(str(z["about"])), **spec, "answers": answers, "codes": z["encodes"].tolist()}
     data = zlib.compress(json.dumps(kept, separators=(",", ":")).encode(), 9)
     np.savez(STORED, stored=np.frombuffer(data, np.uint8))

@@ -123,8 +123,9 @@ class Gpu:
                 *head, *corners, m["channels"], m["pixels"], steps, m["interleave"], *tail
             )
         else:
+            corner, box = (m["lower"][0], m["upper"][0]), (m["channels"], m["pixels"])
             code = self.cuda.cuTensorMapEncodeIm2colWide(
-                *head, m["lower"][0], m["upper"][0], m["channels"], m["pixels"], steps, m["interleave"], m["wide"], *tail
+                *head, *corner, *box, steps, m["interleave"], m["wide"], *tail
             )
         return code, ctypes.string_at(at, 128)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from interp.tensor_map import TensorMap
 
+
 def tensor(map_: TensorMap) -> Any:
     """The tensor as an array of its elements' bytes: shape + (bytes of an element,)."""
     size = map_.element_bytes
@@ -68,7 +69,7 @@ repeat (as a mask), and how far apart the 16-byte chunks that change places are.
 
 
 def swizzled(rows: Any, swizzle: int, atom: int = 16) -> Any:
-    """Rows as they lie in shared memory from a multiple of 1024 bytes on; holes, which nothing is written to, as 0xA5."""
+    """Rows as they lie in shared memory from a multiple of 1024 bytes on; holes, to which nothing goes, as 0xA5."""
     count, row = rows.shape
     pitch = max(row, swizzle)
     out = np.full((-(-count * pitch // 128), 8, 16), 0xA5, np.uint8)

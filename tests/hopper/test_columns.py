@@ -18,3 +18,8 @@ def test_gluon_kernel(name: str) -> None:
         return
     assert outcome.result.findings == ()
     np.testing.assert_array_equal(outcome.got.astype(np.float64), outcome.exact)
+
+
+def test_a_measured_column_counts_its_pixels() -> None:
+    totals = CASES["columns"](metrics=True).result.metrics.totals
+    assert totals["ptx__bulk_bytes_global_read"] == totals["ptx__bulk_bytes_shared"] == 64 * 32 * 2

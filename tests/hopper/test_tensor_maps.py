@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ SIZES = {"u8": 1, "f16": 2, "bf16": 2, "u32": 4, "f32": 4, "s64": 8}
 RANGES = {3: 65535, 4: 255, 5: 31}
 
 
-@lru_cache(maxsize=None)
+@cache
 def kernel(name: str, rank: int, mode: str, op: str | None = None) -> Any:
     made = load("k", rank, mode) if name == "load" else store("k", rank, mode, op)
     return gpuemu.Module.from_ptx(module(made))["k"]
@@ -219,7 +219,8 @@ def test_loads_of_tf32_round(kind: str) -> None:
 def test_subnormals_in_reductions(kind: str, kept: bool) -> None:
     memory = np.full(4, 3, np.uint32)
     map_ = TensorMap(memory, (4,), (), (4,), kind)
-    result, _ = run(kernel("store", 1, "tile", "add"), map_, (0,), size=16, given=np.full(4, 5, np.uint32).view(np.uint8))
+    given = np.full(4, 5, np.uint32).view(np.uint8)
+    result, _ = run(kernel("store", 1, "tile", "add"), map_, (0,), size=16, given=given)
     assert result.findings == ()
     assert memory.tolist() == [8 if kept else 0] * 4
 
@@ -249,28 +250,26 @@ def test_maps_that_the_driver_refuses(changes: dict[str, Any], needs: str) -> No
         images(**changes)
 
 
+LOAD = "cp.async.bulk.tensor.{}d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%d1, {}], [%r1]"
+
+
 @pytest.mark.parametrize(
     "instruction",
     [
-        "cp.async.bulk.tensor.2d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2, %r2}], [%r1], "
-        "{%h};",
-        "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2, %r2, %r2}], "
-        "[%r1];",
-        "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2, %r2}], [%r1], "
-        "{%h};",
-        "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%d1, {%r2, %r2, %r2}], "
-        "[%r1], {%h, %h};",
-        "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], "
-        "[%d1, {%r2, %r2, %r2}, {%h}], [%r1];",
-        "cp.async.bulk.tensor.3d.global.shared::cta.im2col.bulk_group [%d1, {%r2, %r2, %r2}], [%r1];",
-        "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs::w.bulk_group [%d1, {%r2, %r2, %r2}], [%r1];",
+        LOAD.format(2, "{%r2, %r2}") + ", {%h}",
+        LOAD.format(3, "{%r2, %r2, %r2}"),
+        LOAD.format(3, "{%r2, %r2}") + ", {%h}",
+        LOAD.format(3, "{%r2, %r2, %r2}") + ", {%h, %h}",
+        LOAD.format(3, "{%r2, %r2, %r2}, {%h}"),
+        "cp.async.bulk.tensor.3d.global.shared::cta.im2col.bulk_group [%d1, {%r2, %r2, %r2}], [%r1]",
+        "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs::w.bulk_group [%d1, {%r2, %r2, %r2}], [%r1]",
     ],
 )
 def test_forms_that_do_not_exist_are_refused(instruction: str) -> None:
     """The assembler refuses them as well (the last: of PTX 9.4, which is not read)."""
     text = (
         ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n.reg .b32 %r<4>; .reg .b64 %d<2>;"
-        f".reg .b16 %h;\nmov.b32 %r1, 0; mov.b32 %r2, 0; mov.b64 %d1, 0; mov.b16 %h, 0;\n{instruction}\nret; }}\n"
+        f".reg .b16 %h;\nmov.b32 %r1, 0; mov.b32 %r2, 0; mov.b64 %d1, 0; mov.b16 %h, 0;\n{instruction};\nret; }}\n"
     )
     with pytest.raises((gpuemu.InvalidInput, gpuemu.Unsupported), match=r"cp\.async\.bulk\.tensor"):
         gpuemu.Module.from_ptx(text)["k"].launch(grid=(1,), block=(32,), args=[])
