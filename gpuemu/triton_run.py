@@ -77,17 +77,16 @@ def run(
 ) -> Result:
     """Compile a Triton kernel for `target` with no GPU, execute its PTX on the CPU, update the arrays in place.
 
-    `kernel`: a `@triton.jit` or `@gluon.jit` function, also inside `@triton.heuristics` or `@triton.autotune` (no timing: see
-    `ptx/lower/wrappers.py`; a configuration's options win over this function's defaults). `grid`: int, tuple of up to
-    three, or a function of the bound arguments. `args` and `constexprs` bind as in a launch: arrays are numpy,
-    ml_dtypes or torch-CPU; keyword arguments that are not parameters are Triton options (`maxnreg` ...). `device`:
-    whose arithmetic and limits, default the target's. `num_ctas`: a program is a cluster of so many CTAs along x.
-    `ctas`: the (x, y, z) to run, whole clusters; others are skipped and the result says 'partial'.
-    `enable_fp_fusion`: None is Triton's default. `hooks`: observers, with engine="traced".
-    `fuel`: back edges taken without a CTA ending, after which the launch counts as endless.
-    `asynchrony`: when asynchronous operations take effect, see `interp.launch.Entry.launch`. A tensor descriptor
-    (`gpuemu.TensorDescriptor`, or Triton's over a CPU tensor) is an argument like any other. `metrics`: measure what
-    `Result.metrics` says (`interp.metrics`).
+    `kernel`: a `@triton.jit` or `@gluon.jit` function, also inside `@triton.heuristics` or `@triton.autotune` (no
+    timing: see `ptx/lower/wrappers.py`; a configuration's options win over this function's defaults). `grid`: int,
+    tuple of up to three, or a function of the bound arguments. `args` and `constexprs` bind as in a launch: arrays are
+    numpy, ml_dtypes or torch-CPU; keyword arguments that are not parameters are Triton options (`maxnreg` ...).
+    `device`: whose arithmetic and limits, default the target's. `num_ctas`: a program is a cluster of so many CTAs
+    along x. `ctas`: the (x, y, z) to run, whole clusters; others are skipped and the result says 'partial'.
+    `enable_fp_fusion`: None is Triton's default. `hooks`: observers, with engine="traced". `fuel`: back edges taken
+    without a CTA ending, after which the launch counts as endless. `asynchrony`: when asynchronous operations take
+    effect, see `interp.launch.Entry.launch`. A tensor descriptor (`gpuemu.TensorDescriptor`, or Triton's over a CPU
+    tensor) is an argument like any other. `metrics`: measure what `Result.metrics` says (`interp.metrics`).
 
     Raises `InvalidInput` (arguments, what Triton rejects), `Unsupported` (valid, but not modelled), `LaunchFailure`.
     """
