@@ -38,6 +38,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     tcgen05_mma,
     transcend,
     video,
+    video_simd,
     warp,
     wgmma,
     wmma,
