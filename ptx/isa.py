@@ -155,6 +155,8 @@ def _fits(spec: OperandSpec, operand: ir.Operand) -> bool:
             return spec.form == "mem"
         case ir.Pair():
             return spec.form == "pair"
+        case ir.Wide():
+            return spec.form == "reg"
         case ir.Imm():
             return spec.form in ("reg", "imm", "vec")
     return spec.form in ("reg", "pair", "vec")

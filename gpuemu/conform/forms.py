@@ -38,7 +38,8 @@ def kind_of(type: str) -> str:
 
 @dataclass(frozen=True)
 class Form:
-    """An opcode of a record: types of its sources in order, the parts of vectors one by one, and of its results; its
+    """An opcode of a record: types of its sources in order, the parts of vectors one by one, and of its results (of a
+    word of 128 bits, its halves); its
     modifiers as the meaning receives them; `lengths`: of each source operand, 0 for a scalar. `parts`: what operands
     are of their registers (`Op.parts`), and None for those that are left out."""
 
@@ -57,6 +58,11 @@ class Form:
         first = next(op for op, _ in ISA._candidates(self.opcode))
         key = self.opcode if first is self.op else f"{self.opcode} of {len(self.sources)}"
         return " ".join([key, *(f"{name}.{part}" for name, part in self.parts.items() if part)])
+
+    def wide(self, name: str) -> bool:
+        """Whether an operand is a register of 128 bits."""
+        given = self.op.types(**self.mods) if callable(self.op.types) else self.op.types
+        return given.get(name) == "b128"
 
     def operands(self, words: Sequence[Any]) -> list[Any]:
         """Source words as the meaning takes them: those of a vector together."""
@@ -138,9 +144,12 @@ def form(
         return str(mods.get(base, base)), count
 
     read = [type_of(n) for s in given_operands if s.form != "imm" and s.name not in op.writes for n in s.names]
+    read = [("b64", 2) if type == "b128" else (type, count) for type, count in read]
     sources = tuple(type for type, count in read for _ in range(max(count, 1)))
     lengths = tuple(count for _, count in read)
     results = tuple(type_of(n)[0] for s in op.operands if s.name in op.writes for n in s.names)
+    if results == ("b128",):
+        results = ("b64", "b64")
     if op.name == "setp" and sources[0] in ("f16", "bf16"):
         results = results[:1]  # the manual gives these no second result
     return Form(op, opcode, mods, sources, results, immediate, lengths, parts)
@@ -161,7 +170,7 @@ def legal_parts(op: Op, mods: Mapping[str, Any], parts: Mapping[str, str | None]
 
 def forms(op: Op) -> list[Form]:
     """A form for each opcode. Of a record whose operands may be parts of registers two or three more: with parts of
-    the sources, and with a part of the destination too, chosen by the opcode."""
+    the sources, and with a part of the destination too, chosen by the opcode; and those of its examples."""
     out = []
     for opcode in opcodes(op):
         out.append(plain := form(op, opcode))
@@ -173,6 +182,7 @@ def forms(op: Op) -> list[Form]:
                     if legal_parts(op, plain.mods, parts):
                         out.append(form(op, opcode, parts=parts))
                         break
+    out += [vector_form(op, v)[0] for v in op.vectors if op.parts]
     return list({f.key: f for f in out}.values())
 
 
@@ -241,6 +251,8 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
         f"ld.param.u64 %in, [input]; ld.param.u64 %out, [output]; mad.wide.u32 %in, %t3, {8 * WORDS}, %in;",
         "mad.wide.u32 %out, %t3, 8, %out;",
     ]
+    if any(f.wide(spec.name) for f in items for spec in f.op.operands):
+        lines.append(".reg .b128 %wide, %wide<4>;")
     for i in range(WORDS):
         lines += [
             f"ld.global.b64 %d{i}, [%in+{8 * i}]; cvt.u32.u64 %r{i}, %d{i}; cvt.u16.u64 %h{i}, %d{i};",
@@ -252,6 +264,17 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
         for spec in f.op.operands:
             if spec.form == "imm":
                 names.append(str(f.immediate))
+            elif spec.form == "reg" and f.wide(spec.name):
+                if spec.name in f.op.writes:
+                    names.append("%wide")
+                    after.append("mov.b128 {%o64, %q64}, %wide;")
+                    after += [f"st.global.b64 [%out+{8 * lanes * (row + i)}], %{h}64;" for i, h in enumerate("oq")]
+                    row += 2
+                else:
+                    next(lengths)
+                    halves = [_operand("b64", p) for p in itertools.islice(position, 2)]
+                    names.append(f"%wide{len(names)}")
+                    lines.append(f"mov.b128 {names[-1]}, {{{', '.join(halves)}}};")
             elif spec.name in f.op.writes:
                 written = []
                 for name, type, suffix in zip(spec.names, f.results, "pq", strict=False):

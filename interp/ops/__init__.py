@@ -12,6 +12,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     bulk,
     carry,
     cluster,
+    cluster_launch,
     compare,
     control,
     convert,
@@ -41,6 +42,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     video_simd,
     warp,
     wgmma,
+    wide,
     wmma,
 )
 from interp.ops.table import isa as ISA

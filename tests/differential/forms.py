@@ -16,7 +16,7 @@ from interp.ops import ISA
 from ptx.isa import Effect, Op, _resolve_types
 from ptx.types import Kind, kind, width
 
-POOLS = {1: ("%p", 6), 16: ("%h", 8), 32: ("%r", 12), 64: ("%q", 8)}
+POOLS = {1: ("%p", 6), 16: ("%h", 8), 32: ("%r", 12), 64: ("%q", 8), 128: ("%x", 4)}
 """Registers that bodies compute with, by width: name and number."""
 _MOD = re.compile(r"\{\.([A-Za-z0-9_:]+(?:,\.[A-Za-z0-9_:]+)*)\}|\.([A-Za-z0-9_:]+)")
 _SPECIAL_WORDS = {
