@@ -35,7 +35,8 @@ def _take(ctx: int) -> int:
     started = get(job + _STARTED)
     if started >= get(job + _NCTAS):
         return i64(-1)
-    if get(ctx + _ASYNCHRONY) == ASYNC_SEEDED and right_away(ctx):
+    # every CTA makes the same seeded choices: by the cluster, too, so that they do not all have the same luck
+    if get(ctx + _ASYNCHRONY) == ASYNC_SEEDED and i64(right_away(ctx)) ^ started // ranks & 1:
         return i64(-1)
     put(job + _STARTED, started + ranks)
     put(job + _CANCELLED, get(job + _CANCELLED) + ranks)
