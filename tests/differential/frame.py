@@ -8,8 +8,8 @@ THREAD_IN, THREAD_OUT, SCRATCH = 128, 144, 1024
 HEADER = """.version 8.8
 .target sm_90a
 .address_size 64
-.global .align 8 .b8 table[256] = {{{table}}};
-.const .align 8 .b8 fixed[256] = {{{table}}};
+.global .align 16 .b8 table[256] = {{{table}}};
+.const .align 16 .b8 fixed[256] = {{{table}}};
 .visible .entry batch(.param .u64 p_in, .param .u64 p_out, .param .u64 p_scratch, .param .u32 p_number)
 {{
 \t.reg .pred %p<6>, %pt<4>;
@@ -20,7 +20,7 @@ HEADER = """.version 8.8
 \t.shared .align 1024 .b8 area[24576];
 \t.shared .align 128 .b8 map[128];
 \t.shared .align 8 .b8 bars[64];
-\t.local .align 8 .b8 own[64];
+\t.local .align 16 .b8 own[64];
 """
 
 LOADS = f"""

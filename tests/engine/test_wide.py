@@ -128,6 +128,28 @@ def test_hooks_metrics_and_liveness_see_sixteen_bytes() -> None:
     np.testing.assert_array_equal(out, given)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_stored_into_the_other_cta(engine: str) -> None:
+    body = PLACE + """
+    mov.b32 %r1, area; mov.u32 %r3, %cluster_ctarank; xor.b32 %r4, %r3, 1; setp.eq.u32 %p0, %r0, 0;
+    @%p0 mbarrier.init.shared::cta.b64 [%r1+512], 1; @%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+512], 512;
+    fence.mbarrier_init.release.cluster; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    mapa.shared::cluster.u32 %r5, %r1, %r4; shl.b32 %r6, %r0, 4; add.u32 %r7, %r5, %r6; add.u32 %r8, %r1, %r6;
+    cvt.u64.u32 %d3, %r0; cvt.u64.u32 %d4, %r3; mov.b128 %x0, {%d3, %d4};
+    st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [%r7], %x0, [%r5+512];
+    AGAIN: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1+512], 0; @!%p1 bra AGAIN;
+    ld.shared.b128 %x1, [%r8]; mov.u32 %r9, %ctaid.x; mul.wide.u32 %d5, %r9, 512; add.u64 %d1, %d1, %d5;
+    st.global.b128 [%d1], %x1;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    """
+    text = module(body).ptx.replace(".version 8.4", ".version 9.2")
+    out = np.zeros(128, np.uint64)
+    entry = Module.from_ptx(text)["k"]
+    assert entry.launch((2,), (32,), [numbers(64), out], cluster=(2,), engine=engine).findings == ()
+    np.testing.assert_array_equal(out.reshape(2, 32, 2)[:, :, 0], np.tile(np.arange(32), (2, 1)))
+    assert out.reshape(2, 32, 2)[:, :, 1].tolist() == [[1] * 32, [0] * 32]
+
+
 @pytest.mark.parametrize(("body", "message"), [
     ("ld.global.b128 {%d2, %d3}, [%d0];", "does not take these operands"),
     ("ld.global.b64 %x0, [%d0];", "register %x0 is .b128"),
