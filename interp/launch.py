@@ -380,7 +380,8 @@ class Entry:
             x, y, z = (int(v) for v in ctas[outcome.written_cta])
             written = (self.sites[outcome.written_site], (x, y, z))
         return Result(
-            counts, findings, self._exactness, module.ptx, resident=outcome.resident, written_by=written,
+            counts, findings, self._exactness, module.ptx, resident=outcome.resident,
+            cancelled=outcome.cancelled, written_by=written,
             printed="" if prints is None else printed(prints), metrics=measured,
         )  # fmt: skip
 
@@ -410,6 +411,8 @@ class Entry:
             notes.append("contraction modelled in part")
         if any(inst.op == "tcgen05" and ".mma" in inst.mods for inst in self.sites):
             notes.append("tcgen05 modelled from publication")
+        if any(inst.op == "clusterlaunchcontrol" and ".try_cancel" in inst.mods for inst in self.sites):
+            notes.append("clusters cancelled in launch order")
         return tuple(notes)
 
 

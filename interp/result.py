@@ -133,8 +133,10 @@ class Result:
     `exactness`: what stands between these bytes and a GPU's, empty when nothing is known to: "partial" (not all CTAs
     ran), "contraction not modelled" (the assembler may fuse a bare mul and add), "contraction modelled in part" (of
     some additions its choice could not be read), "tcgen05 modelled from publication" (no Blackwell GPU was at hand to
-    compare with). `ttir`, `metadata`: of a Triton kernel. `resident`: most CTAs that were resident at once. `printed`:
-    what the kernel wrote with `printf`. `metrics`: of a launch with `metrics=True`.
+    compare with), "clusters cancelled in launch order" (which one a CTA takes over depends on hardware's timing).
+    `ttir`, `metadata`: of a Triton kernel. `resident`: most CTAs that were resident at once. `cancelled`: CTAs that
+    never ran because others took them over. `printed`: what the kernel wrote with `printf`. `metrics`: of a launch with
+    `metrics=True`.
     """
 
     counters: Counters | None
@@ -144,6 +146,7 @@ class Result:
     ttir: str | None = None
     metadata: Mapping[str, Any] | None = None
     resident: int = 1
+    cancelled: int = 0
     written_by: tuple[ir.Inst, tuple[int, int, int]] | None = None
     printed: str = ""
     metrics: Metrics | None = None

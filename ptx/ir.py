@@ -80,6 +80,22 @@ class Not(msgspec.Struct, frozen=True, gc=False, tag="not", tag_field="node", ar
     reg: Reg
 
 
+class Part(msgspec.Struct, frozen=True, gc=False, tag="part", tag_field="node", array_like=True):
+    """An operand of a video instruction that is not a whole register: `%r1.h0`, `-%r1`, `-%r1.b3`. `selector`: what
+    stands behind the dot, or nothing."""
+
+    reg: Reg
+    selector: str
+    negated: bool = False
+
+
+class Wide(msgspec.Struct, frozen=True, gc=False, tag="wide", tag_field="node", array_like=True):
+    """A register of 128 bits as its halves; stands in no text (`ptx.flatten.halves`)."""
+
+    low: Reg
+    high: Reg
+
+
 class Sink(msgspec.Struct, frozen=True, gc=False, tag="sink", tag_field="node", array_like=True):
     """The bit bucket `_`."""
 
@@ -112,7 +128,7 @@ class TensorMem(msgspec.Struct, frozen=True, gc=False, tag="tensor", tag_field="
     offsets: Vec | None = None
 
 
-Operand = Reg | Imm | Sym | Special | Not | Sink | Mem | Vec | Pair | TensorMem
+Operand = Reg | Imm | Sym | Special | Not | Part | Wide | Sink | Mem | Vec | Pair | TensorMem
 
 
 # ------------------------------------------------------------------------------------------------ code

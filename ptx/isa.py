@@ -20,6 +20,10 @@ A record is declared by decorating its meaning:
   opcode may differ in which operands are vectors (`mov.b64 d, a` and `mov.b64 d, {a}`). For an operand listed in
   `counted` the number of vector elements (of a tensor address: coordinates) is given to `types` and to the meaning as
   `<operand>_count`.
+* `parts` maps operands that may be a part of a register (`a.h0`), or negated, to the parts that they may be; "" is all
+  of it, "-" and "-h0" are negated. The meaning receives what was written as `<operand>_part`, or None for an optional
+  operand that is left out, and the register as it is.
+* a register of 128 bits is handed over as the pair of its halves, the low one first (`ptx.flatten.halves`).
 
 **Types.** `types` maps an operand to the name of a modifier (`"type"`), to a literal PTX type (`"u32"`), to `"addr"`,
 or to a pair (type, count) for vectors; it may be a function of the modifiers. Default: the modifier `type` for all.
@@ -128,12 +132,16 @@ class Op:
     in_place: tuple[str, ...] = ()
     settles: bool = False
     internal: bool = False
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def accepts(self, operands: tuple[ir.Operand, ...]) -> bool:
         """Whether vectors, addresses and immediates stand where the syntax line has them."""
         if len(operands) > len(self.operands):
             return False
-        return all(_fits(spec, operand) for spec, operand in zip(self.operands, operands, strict=False))
+        return all(
+            spec.name in self.parts if isinstance(operand, ir.Part) else _fits(spec, operand)
+            for spec, operand in zip(self.operands, operands, strict=False)
+        )
 
     @property
     def doc(self) -> str:
@@ -150,6 +158,8 @@ def _fits(spec: OperandSpec, operand: ir.Operand) -> bool:
             return spec.form == "mem" and offsets is None
         case ir.Pair():
             return spec.form == "pair"
+        case ir.Wide():
+            return spec.form == "reg"
         case ir.Imm():
             return spec.form in ("reg", "imm", "vec")
     return spec.form in ("reg", "pair", "vec")
@@ -171,7 +181,8 @@ class Form:
         return self.types[name][1]
 
     def bind(self, inst: ir.Inst) -> list[tuple[OperandSpec, ir.Operand]]:
-        """Pair the syntax line's operands with those of `inst`; InvalidInput when their number is wrong."""
+        """Pair the syntax line's operands with those of `inst`, parts of registers as the registers; InvalidInput when
+        their number is wrong."""
         specs = self.op.operands
         required = sum(not s.optional for s in specs)
         if not required <= len(inst.operands) <= len(specs):
@@ -181,6 +192,9 @@ class Form:
                 where=place(inst),
                 help=f"the form is: {self.op.syntax}",
             )
+        if self.op.parts:
+            given: tuple[ir.Operand, ...] = tuple(o.reg if isinstance(o, ir.Part) else o for o in inst.operands)
+            return list(zip(specs, given, strict=False))
         return list(zip(specs, inst.operands, strict=False))
 
 
@@ -222,6 +236,7 @@ class Isa:
         in_place: Iterable[str] = (),
         settles: bool = False,
         internal: bool = False,
+        parts: Mapping[str, Iterable[str]] | None = None,
         **choices: Iterable[str],
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a record; the decorated function is its meaning.
@@ -261,6 +276,7 @@ class Isa:
                 in_place=tuple(in_place),
                 settles=settles,
                 internal=internal,
+                parts={name: tuple(p) for name, p in (parts or {}).items()},
             )
             self.ops.append(record)
             self._by_name.setdefault(record.name, []).append(record)
@@ -332,7 +348,9 @@ class Isa:
                 if spec.form == "imm":
                     assert isinstance(operand, ir.Imm)
                     mods[spec.name] = operand.value
-            reason = record.constraint(**mods) if record.constraint else None
+            reason = _choose_parts(record, inst, mods)
+            if reason is None and record.constraint is not None:
+                reason = record.constraint(**mods)
             if reason is not None:
                 form = f"the form is: {record.syntax}"
                 raise InvalidInput(f"'{inst.opcode}': {reason}", where=place(inst), help=form)
@@ -359,6 +377,20 @@ def _length(operand: ir.Operand) -> int:
     return 1
 
 
+def _choose_parts(record: Op, inst: ir.Inst, mods: dict[str, Any]) -> str | None:
+    """Add the parts of registers that operands are to `mods`; why they are illegal, or None."""
+    for name in record.parts:
+        mods[f"{name}_part"] = None
+    for spec, operand in zip(record.operands, inst.operands, strict=False):
+        if spec.name not in record.parts:
+            continue
+        part = f"{'-' * operand.negated}{operand.selector}" if isinstance(operand, ir.Part) else ""
+        if part not in record.parts[spec.name]:
+            return f"operand {spec.name} cannot be " + (f"part .{part}" if part and part[0] != "-" else "negated so")
+        mods[f"{spec.name}_part"] = part
+    return None
+
+
 def _shape(operand: ir.Operand) -> Any:
     """What the choice of a form depends on: vector length, immediate value, kind of operand."""
     match operand:
@@ -368,6 +400,8 @@ def _shape(operand: ir.Operand) -> Any:
             return ("tensor", len(items), offsets is None)
         case ir.Imm(value, _):
             return ("imm", value)
+        case ir.Part(_, selector, negated):
+            return (selector, negated)
     return type(operand).__name__
 
 
@@ -393,8 +427,10 @@ def registers(operand: ir.Operand) -> tuple[ir.Reg, ...]:
     match operand:
         case ir.Reg():
             return (operand,)
-        case ir.Not(reg):
+        case ir.Not(reg) | ir.Part(reg):
             return (reg,)
+        case ir.Wide(low, high):
+            return (low, high)
         case ir.Mem(base, _):
             return (base,) if isinstance(base, ir.Reg) else ()
         case ir.Vec(items):

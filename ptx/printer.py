@@ -67,6 +67,8 @@ def print_operand(operand: ir.Operand) -> str:
             return f"{name}{offset:+d}" if offset else name
         case ir.Not(register):
             return f"!{register.name}"
+        case ir.Part(register, selector, negated):
+            return f"{'-' * negated}{register.name}{'.' * bool(selector)}{selector}"
         case ir.Sink():
             return "_"
         case ir.Mem(base, offset):

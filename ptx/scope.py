@@ -15,7 +15,7 @@ import re
 import struct
 
 from ptx import ir
-from ptx.errors import InvalidInput, Unsupported
+from ptx.errors import InvalidInput
 from ptx.syntax import integer
 
 _XYZW = ("%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid")
@@ -55,6 +55,9 @@ SPECIAL_REGISTERS = frozenset(
 
 _COMPONENTS = ("x", "y", "z", "w")
 _NAMED = re.compile(r"([A-Za-z_$%][\w$]*(?:\.[a-z]\w*)?)\s*(?:([+-])\s*(-?)\s*(\w+))?\Z")
+_NAME_BEHIND = re.compile(r"-\s*([A-Za-z_$%][\w$]*(?:\.\w+)?)\Z")
+_SELECTOR = re.compile(r"(b[0-7]{1,4}|h[0-3]{1,2})\Z")
+"""Parts of a register that operands of video instructions may be; which of them, the instruction says."""
 _TENSOR = re.compile(r"([^,]+?)\s*,\s*(\{[^}]*\})\s*(?:,\s*(\{[^}]*\}))?\Z", re.DOTALL)
 
 
@@ -200,6 +203,13 @@ class Scope:
             if not isinstance(register, ir.Reg):
                 raise InvalidInput(f"`!` negates a predicate register, and `{text[1:].strip()}` is none")
             return ir.Not(register)
+        if first == "-" and (m := _NAME_BEHIND.match(text)):
+            part = self.operand(m[1])
+            if isinstance(part, ir.Reg):
+                return ir.Part(part, "", negated=True)
+            if isinstance(part, ir.Part):
+                return ir.Part(part.reg, part.selector, negated=True)
+            raise InvalidInput(f"`-` negates a register, and `{m[1]}` is none")
         if first.isdigit() or first == "-":
             return literal(text)
         if "|" in text:
@@ -229,8 +239,10 @@ class Scope:
             return vector
         if "." in name:
             base, _, component = name.partition(".")
-            if self.register(base) is not None:
-                raise Unsupported(f"`{name}`: selecting part `.{component}` of a register (video instructions)")
+            if (whole := self.register(base)) is not None:
+                if _SELECTOR.match(component):
+                    return ir.Part(whole, component)
+                raise InvalidInput(f"`{name}`: `.{component}` selects no bytes or halves of a register")
             raise InvalidInput(f"`{name}` is neither a special register nor an element of a vector register")
         if name[0] == "%":
             raise InvalidInput(

@@ -12,7 +12,12 @@ from itertools import permutations
 
 from ptx.errors import InternalError
 
-_FREE = frozenset({"rn", "rz", "rm", "rp", "ftz", "sat", "satfinite", "relu"})
+_FREE = frozenset(
+    {
+        "rn", "rz", "rm", "rp", "ftz", "sat", "satfinite", "relu", "clamp", "wrap", "po", "shr7", "shr15", "add", "min",
+        "max",
+    }
+)  # fmt: skip
 """Modifiers that may stand in any order among themselves."""
 
 _MOD = re.compile(r"\{\.([A-Za-z0-9_:]+(?:,\.[A-Za-z0-9_:]+)*)\}|\.([A-Za-z0-9_:]+)")

@@ -306,7 +306,7 @@ def _accepts(register: str, type: str, count: int, wider: bool) -> bool:
     if Kind.PRED in (have, want):
         return have is want
     bits, needed = types.width(register), types.width(type)
-    if bits != needed and not (bits > needed and wider and have in (Kind.BITS, *_INTEGER)):
+    if bits != needed and not (64 >= bits > needed and wider and have in (Kind.BITS, *_INTEGER)):
         return False
     if Kind.BITS in (have, want) or (have in _INTEGER and want in _INTEGER):
         return True

@@ -1,8 +1,11 @@
-"""What a GPU returned for the forms of the lane instructions: one archive a GPU.
+"""What a GPU returned for the forms of the lane instructions: archives, those of one GPU taken together.
 
 `words`: the input, u64 [lanes, WORDS]. `opcodes`, `first`: an opcode's results are rows `first[i]` and following of
 `answers`, u64 [rows, lanes]. `about`: JSON with the GPU's name, driver API version, date, target of the code, and the
 opcodes that the assembler refused for it. `matrix NAME`: u32 [lanes, words], of a matrix instruction (`matrices.py`).
+
+New forms come as one more archive beside the others (`h200_forms.npz`, `h200_forms_video_b128.npz`), so that nobody has
+to ask a GPU for everything again: those of the same GPU, target and input words are one.
 """
 
 from __future__ import annotations
@@ -83,6 +86,25 @@ def save(answers: Answers, path: Path) -> None:
     write_atomically(path, data.getvalue())
 
 
+def merged(one: Answers, more: Answers) -> Answers:
+    """The answers of both, those of `more` first. InvalidInput unless GPU, target and input words are the same."""
+    if (one.gpu, one.target) != (more.gpu, more.target) or not np.array_equal(one.words, more.words):
+        raise InvalidInput(f"answers of different GPUs, targets or inputs: {one.about}; {more.about}")
+    asked = {*more.results, *more.refused}
+    results = {o: w for o, w in one.results.items() if o not in asked}
+    refused = (*(o for o in one.refused if o not in asked), *more.refused)
+    dates = sorted({*one.date.split(" and "), *more.date.split(" and ")})
+    return Answers(
+        one.gpu, " and ".join(dates), one.target, one.words, {**results, **more.results}, refused,
+        {**one.matrices, **more.matrices},
+    )  # fmt: skip
+
+
 def stored() -> list[Answers]:
-    """The answers that come with the project."""
-    return [load(path) for path in sorted(FOLDER.glob("*_forms.npz"))]
+    """The answers that come with the project, one for each GPU and target."""
+    found: dict[tuple[str, str], Answers] = {}
+    for path in sorted(FOLDER.glob("*_forms*.npz")):
+        answers = load(path)
+        key = answers.gpu, answers.target
+        found[key] = merged(found[key], answers) if key in found else answers
+    return list(found.values())

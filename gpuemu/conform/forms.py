@@ -9,8 +9,9 @@ word a lane.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from interp.kits.exact import ExactKit
@@ -37,8 +38,10 @@ def kind_of(type: str) -> str:
 
 @dataclass(frozen=True)
 class Form:
-    """An opcode of a record: types of its sources in order, the parts of vectors one by one, and of its results; its
-    modifiers as the meaning receives them; `lengths`: of each source operand, 0 for a scalar."""
+    """An opcode of a record: types of its sources in order, the parts of vectors one by one, and of its results (of a
+    word of 128 bits, its halves); its
+    modifiers as the meaning receives them; `lengths`: of each source operand, 0 for a scalar. `parts`: what operands
+    are of their registers (`Op.parts`), and None for those that are left out."""
 
     op: Op
     opcode: str
@@ -47,12 +50,19 @@ class Form:
     results: tuple[str, ...]
     immediate: int | None
     lengths: tuple[int, ...]
+    parts: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
-        """The opcode; if an earlier record has it with fewer operands, their number too."""
+        """The opcode; if an earlier record has it with fewer operands, their number too; parts of registers."""
         first = next(op for op, _ in ISA._candidates(self.opcode))
-        return self.opcode if first is self.op else f"{self.opcode} of {len(self.sources)}"
+        key = self.opcode if first is self.op else f"{self.opcode} of {len(self.sources)}"
+        return " ".join([key, *(f"{name}.{part}" for name, part in self.parts.items() if part)])
+
+    def wide(self, name: str) -> bool:
+        """Whether an operand is a register of 128 bits."""
+        given = self.op.types(**self.mods) if callable(self.op.types) else self.op.types
+        return given.get(name) == "b128"
 
     def operands(self, words: Sequence[Any]) -> list[Any]:
         """Source words as the meaning takes them: those of a vector together."""
@@ -114,9 +124,15 @@ def opcodes(op: Op) -> Iterator[str]:
             yield opcode
 
 
-def form(op: Op, opcode: str, immediate: int | None = None) -> Form:
-    """Resolve an opcode of a record."""
+def form(
+    op: Op, opcode: str, immediate: int | None = None, parts: Mapping[str, str | None] | None = None
+) -> Form:
+    """Resolve an opcode of a record. `parts`: of the operands that may be parts of registers, all of them by default;
+    an optional operand is left out then if it may be."""
     mods = next(m for r, m in ISA._candidates(opcode) if r is op)
+    parts = plain_parts(op, mods) if parts is None else parts
+    mods |= {f"{name}_part": part for name, part in parts.items()}
+    given_operands = [spec for spec in op.operands if parts.get(spec.name, "") is not None]
     for spec in op.operands:
         if spec.form == "imm":
             immediate = mods[spec.name] = IMMEDIATES[spec.name] if immediate is None else immediate
@@ -127,17 +143,47 @@ def form(op: Op, opcode: str, immediate: int | None = None) -> Form:
         base, count = wanted if isinstance(wanted, tuple) else (wanted, 0)
         return str(mods.get(base, base)), count
 
-    read = [type_of(n) for s in op.operands if s.form != "imm" and s.name not in op.writes for n in s.names]
+    read = [type_of(n) for s in given_operands if s.form != "imm" and s.name not in op.writes for n in s.names]
+    read = [("b64", 2) if type == "b128" else (type, count) for type, count in read]
     sources = tuple(type for type, count in read for _ in range(max(count, 1)))
     lengths = tuple(count for _, count in read)
     results = tuple(type_of(n)[0] for s in op.operands if s.name in op.writes for n in s.names)
+    if results == ("b128",):
+        results = ("b64", "b64")
     if op.name == "setp" and sources[0] in ("f16", "bf16"):
         results = results[:1]  # the manual gives these no second result
-    return Form(op, opcode, mods, sources, results, immediate, lengths)
+    return Form(op, opcode, mods, sources, results, immediate, lengths, parts)
+
+
+def plain_parts(op: Op, mods: Mapping[str, Any]) -> dict[str, str | None]:
+    """No parts of registers, and as few operands as that leaves."""
+    whole: dict[str, str | None] = dict.fromkeys(op.parts, "")
+    least = whole | {s.name: None for s in op.operands if s.optional and s.name in whole}
+    return least if legal_parts(op, mods, least) else whole
+
+
+def legal_parts(op: Op, mods: Mapping[str, Any], parts: Mapping[str, str | None]) -> bool:
+    """Whether a record's constraint takes these parts of registers."""
+    named = {f"{name}_part": part for name, part in parts.items()}
+    return op.constraint is None or op.constraint(**{**mods, **named}) is None
 
 
 def forms(op: Op) -> list[Form]:
-    return [form(op, o) for o in opcodes(op)]
+    """A form for each opcode. Of a record whose operands may be parts of registers two or three more: with parts of
+    the sources, and with a part of the destination too, chosen by the opcode; and those of its examples."""
+    out = []
+    for opcode in opcodes(op):
+        out.append(plain := form(op, opcode))
+        for written in (False, True) if op.parts else ():
+            rng, drawn = Random(f"{opcode} {written}"), dict[str, str | None]()
+            drawn |= {n: rng.choice(p) for n, p in op.parts.items() if (n in op.writes) <= written}
+            if written <= any(n in op.writes for n in op.parts):
+                for parts in ({**plain.parts, **drawn}, {**dict.fromkeys(op.parts, ""), **drawn}):
+                    if legal_parts(op, plain.mods, parts):
+                        out.append(form(op, opcode, parts=parts))
+                        break
+    out += [vector_form(op, v)[0] for v in op.vectors if op.parts]
+    return list({f.key: f for f in out}.values())
 
 
 def spread(items: Sequence[Form], most: int) -> list[Form]:
@@ -182,6 +228,14 @@ def _result(type: str, suffix: str) -> tuple[str, str]:
     return "%o64", ""
 
 
+def _part(register: str, part: str | None) -> str:
+    """An operand that is a part of a register, or negated."""
+    if not part:
+        return register
+    selector = part.removeprefix("-")
+    return "-" * (part[0] == "-") + register + ("." + selector if selector else "")
+
+
 def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
     """A module with entry `forms`: parameters input, u64 [lanes, WORDS], and output, u64 [results, lanes]."""
     major, minor = max([_VERSIONS.get(target, (8, 4)), *(f.op.since[0] for f in items)])
@@ -197,6 +251,8 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
         f"ld.param.u64 %in, [input]; ld.param.u64 %out, [output]; mad.wide.u32 %in, %t3, {8 * WORDS}, %in;",
         "mad.wide.u32 %out, %t3, 8, %out;",
     ]
+    if any(f.wide(spec.name) for f in items for spec in f.op.operands):
+        lines.append(".reg .b128 %wide, %wide<4>;")
     for i in range(WORDS):
         lines += [
             f"ld.global.b64 %d{i}, [%in+{8 * i}]; cvt.u32.u64 %r{i}, %d{i}; cvt.u16.u64 %h{i}, %d{i};",
@@ -208,6 +264,17 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
         for spec in f.op.operands:
             if spec.form == "imm":
                 names.append(str(f.immediate))
+            elif spec.form == "reg" and f.wide(spec.name):
+                if spec.name in f.op.writes:
+                    names.append("%wide")
+                    after.append("mov.b128 {%o64, %q64}, %wide;")
+                    after += [f"st.global.b64 [%out+{8 * lanes * (row + i)}], %{h}64;" for i, h in enumerate("oq")]
+                    row += 2
+                else:
+                    next(lengths)
+                    halves = [_operand("b64", p) for p in itertools.islice(position, 2)]
+                    names.append(f"%wide{len(names)}")
+                    lines.append(f"mov.b128 {names[-1]}, {{{', '.join(halves)}}};")
             elif spec.name in f.op.writes:
                 written = []
                 for name, type, suffix in zip(spec.names, f.results, "pq", strict=False):
@@ -215,27 +282,35 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
                     if name == CARRY:
                         register, move = "%o32", "addc.u32 %o32, 0, 0; cvt.u64.u32 %o64, %o32; "
                     else:
-                        written.append(register)
+                        written.append(_part(register, f.parts.get(spec.name)))
                     after.append(f"{move}st.global.b64 [%out+{8 * lanes * row}], %o64;")
                     row += 1
                 names.append("|".join(written))
-            else:
+            elif f.parts.get(spec.name, "") is not None:
                 if spec.name == FLAG:
                     p = _operand("pred", next(position))
                     lines.append(f"selp.u32 %t0, 1, 0, {p}; add.cc.u32 %t0, %t0, 0xFFFFFFFF;")
                     continue
                 parts = [_operand(f.sources[p], p) for p in itertools.islice(position, max(next(lengths), 1))]
-                names.append("{" + ", ".join(parts) + "}" if spec.form == "vec" else parts[0])
+                whole = "{" + ", ".join(parts) + "}" if spec.form == "vec" else parts[0]
+                names.append(_part(whole, f.parts.get(spec.name)))
         lines.append(f"{f.opcode} {', '.join(names)};")
         lines += after
     return "\n".join([*lines, "ret;", "}", ""])
 
 
 def vector_form(op: Op, vector: Vector) -> tuple[Form, list[int]]:
-    """The form of a record's example, and its source words; an immediate is the last of the words."""
+    """The form of a record's example, and its source words; an immediate is the last of the words. Behind the
+    modifiers may stand parts of registers: `.u32.u32.u32 d.h0 a.b1`."""
     sources = list(vector.sources)
     has_immediate = any(spec.form == "imm" for spec in op.operands)
-    return form(op, op.name + vector.mods, sources.pop() if has_immediate else None), sources
+    mods, *named = vector.mods.split(" ")
+    parts: dict[str, str | None] | None = None
+    if named:
+        reads = [s for s in op.operands if s.name not in op.writes]
+        parts = {n: None if any(s.name == n for s in reads[len(sources) :]) else "" for n in op.parts}
+        parts |= {n: p for n, _, p in (text.partition(".") for text in named)}
+    return form(op, op.name + mods, sources.pop() if has_immediate else None, parts), sources
 
 
 def rows(items: Sequence[Form]) -> Iterator[tuple[Form, int]]:

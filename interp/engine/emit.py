@@ -147,11 +147,22 @@ class _RegionEmitter:
         if isinstance(operand, ir.TensorMem):
             coords = operand.coords.items if operand.offsets is None else ()
             return self._address(ir.Mem(operand.base), inst), tuple(self._scalar("s32", c, inst) for c in coords)
+        if kind == "b128":
+            return self._halves(operand, inst)
         if isinstance(operand, ir.Vec):
             words = tuple(self._scalar(kind, item, inst) for item in operand.items)
             return words if count else words[0]
         word = self._scalar(kind, operand, inst)
         return (word,) if count else word
+
+    def _halves(self, operand: ir.Operand, inst: ir.Inst) -> tuple[Value, Value]:
+        """A word of 128 bits: its halves, the low one first."""
+        match operand:
+            case ir.Wide(low, high):
+                return self._read(low), self._read(high)
+            case ir.Imm(value):
+                return self.kit.const(64, value), self.kit.const(64, value >> 64)
+        raise InvalidInput(f"'{inst.opcode}' cannot read the operand {operand!r}", where=place(inst))
 
     def _places(self, operand: ir.Operand) -> tuple[Value, ...]:
         """Offsets of registers' slots in the frame, 32 to a word; -1 for one that is not read any more."""
@@ -232,6 +243,10 @@ class _RegionEmitter:
             if spec.form == "mem" or spec.name not in form.op.writes or spec.name in form.op.in_place:
                 continue
             match operand:
+                case ir.Sink() if form.type_of(spec.name) == "b128":
+                    targets += [(operand, "b64")] * 2
+                case ir.Wide(low, high):
+                    targets += [(low, "b64"), (high, "b64")]
                 case ir.Reg() | ir.Sink():
                     targets.append((operand, form.type_of(spec.name)))
                 case ir.Pair(first, second):

@@ -13,6 +13,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     bulk_tensor,
     carry,
     cluster,
+    cluster_launch,
     compare,
     control,
     convert,
@@ -40,8 +41,10 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     tensor_map,
     transcend,
     video,
+    video_simd,
     warp,
     wgmma,
+    wide,
     wmma,
 )
 from interp.ops.table import isa as ISA

@@ -3,7 +3,7 @@
 Each element is an atomic operation of its own; here all lanes do the first element, then all do the second. The vector
 is aligned as a whole. The assembler takes the operation before the type, as the manual has it, and behind it.
 
-Not offered: atom and ld of b128, since there are no registers of 128 bits here; `multimem`.
+Atomics on 128 bits: `interp.ops.wide`. Not offered: `multimem`.
 """
 
 from __future__ import annotations
@@ -78,14 +78,17 @@ for _order in _ORDERS:
 
 
 _REDUCTIONS = {
-    "inc": ("u32",), "dec": ("u32",), "min": ("u32", "s32"), "max": ("u32", "s32"), "add": ("u32", "s32", "u64"),
+    "inc": ("u32",), "dec": ("u32",), "min": ("u32", "s32"), "max": ("u32", "s32"), "add": ("u32", "s32", "u64", "s64"),
     "and": ("b32",), "or": ("b32",), "xor": ("b32",),
 }  # fmt: skip
 
 
+_REDUCED = (".u32", ".s32", ".u64", ".s64", ".b32")
+
+
 @isa.op("red.async{.sem}{.scope}{.shared::cluster}.mbarrier::complete_tx::bytes.op.type [a], b, [bar]",
         sem=(".relaxed",), scope=(".cluster",), op=tuple("." + o for o in _REDUCTIONS),
-        type=(".u32", ".s32", ".u64", ".b32"), types={"b": "type"}, writes=(),
+        type=_REDUCED, types={"b": "type"}, writes=(),
         constraint=lambda op, type, **_: None if type in _REDUCTIONS[op] else f"'.{op}' does not take {type}",
         effect=Effect.ASYNC, cost=Cost.ASYNC, since=((8, 1), 90), ref=REF + "red-async")
 def red_async(k: Kit, op: str, type: str, **_: Any) -> Any:
@@ -95,5 +98,25 @@ def red_async(k: Kit, op: str, type: str, **_: Any) -> Any:
 
     def run(a: Any, b: Any, bar: Any) -> None:
         put(a, bar, b)
+
+    return run
+
+
+def _legal_release(op: str, type: str, scope: str, mmio: bool, **_: object) -> str | None:
+    if mmio and scope != "sys":
+        return "'.mmio' goes with '.sys'"
+    return None if type in _REDUCTIONS[op] else f"'.{op}' does not take {type}"
+
+
+@isa.op("red.async{.mmio}.release.scope{.ss}.op.type [a], b", scope=(".gpu", ".sys"), ss=(".global",),
+        op=tuple("." + o for o in _REDUCTIONS), type=_REDUCED, types={"b": "type"}, writes=(),
+        constraint=_legal_release, effect=Effect.ATOMIC, cost=Cost.ATOMIC, since=((8, 7), 100), ref=REF + "red-async")
+def red_async_release(k: Kit, ss: str | None, op: str, type: str, **_: Any) -> Any:
+    """memory at a = op(memory at a, b) after all that the thread did before; nothing tells when, and here it is at
+    once"""
+    update = k.atomic(space_name(ss), op, type)
+
+    def run(a: Any, b: Any) -> None:
+        update(a, b)
 
     return run

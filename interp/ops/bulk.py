@@ -73,6 +73,19 @@ def bulk_store(k: Kit, hint: str | None) -> Any:
     return run
 
 
+@isa.op("st.bulk{.weak}{.shared::cta} [a], size, #n", types={"size": "u64"}, writes=(), effect=Effect.STORE,
+        cost=Cost.LOAD_STORE, since=((8, 6), 100), ref=_REF + "st-bulk",
+        constraint=lambda n=0, **_: None if n == 0 else "the value must be 0")
+def st_bulk(k: Kit, weak: bool, shared_cta: bool, n: int) -> Any:
+    """`size` bytes of the CTA's shared memory at a = 0"""
+    fill = k.warp("fill_zeros", (), int(not shared_cta))
+
+    def run(a: Any, size: Any) -> None:
+        fill(a, size)
+
+    return run
+
+
 REDUCTIONS = {
     "and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64"), "inc": ("u32",), "dec": ("u32",),
     "add": ("u32", "s32", "u64", "f32", "f64", "f16", "bf16"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),

@@ -1,4 +1,5 @@
 """Clusters of CTAs (PTX ISA, 'Data Movement': mapa, getctarank, st.async; 'Parallel Synchronization': barrier.cluster).
+`st.async` to global memory, which came with sm_100 and knows no cluster, stands beside the other one.
 
 A shared address carries the rank of its CTA (`RANK_SHIFT` in `interp.runtime.layout`), so that mapping one to another
 CTA is arithmetic; whether that CTA exists, and still runs, is checked by the access. The generic window of shared
@@ -80,3 +81,25 @@ def st_async(k: Kit, vec: str | None, type: str, **_: Any) -> Any:
         put(a, bar, *(b if count else (b,)))
 
     return run
+
+
+@isa.op("st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes.b128 [a], b, [bar]", types={"b": "b128"},
+        writes=(), effect=Effect.ASYNC, cost=Cost.ASYNC, since=((9, 2), 90), ref=_REF + "st-async")
+def st_async_wide(k: Kit, **_: Any) -> Any:
+    """16 bytes of memory at a, of any CTA of the cluster, = b some time; the barrier there gets the bytes"""
+    put = k.warp("async_bulk_words", (), 8, 2)
+
+    def run(a: Any, b: Any, bar: Any) -> None:
+        put(a, bar, *b)
+
+    return run
+
+
+@isa.op("st.async{.mmio}.release.scope{.ss}.type [a], b", scope=(".gpu", ".sys"), ss=(".global",),
+        type=tuple(f".{kind}{n}" for kind in "bus" for n in (8, 16, 32, 64)) + (".f32", ".f64"), types={"b": "type"},
+        constraint=lambda scope, mmio, **_: "'.mmio' goes with '.sys'" if mmio and scope != "sys" else None,
+        writes=(), effect=Effect.STORE, cost=Cost.LOAD_STORE, since=((8, 7), 100), ref=_REF + "st-async")
+def st_async_release(k: Kit, ss: str | None, type: str, **_: Any) -> Any:
+    """memory at a = b after all that the thread did before; nothing tells when, and here it is at once"""
+    store = k.store(ss or "generic", width(type), 1)
+    return lambda a, b: store(a, b)

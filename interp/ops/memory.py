@@ -22,9 +22,9 @@ SPACES = (
 )  # fmt: skip
 TYPES = (".b8", ".b16", ".b32", ".b64", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".f32", ".f64")
 SCOPES = (".cta", ".cluster", ".gpu", ".sys")
-_SCOPED = tuple(f".{o}{s}" for o in ("relaxed", "acquire", "release") for s in SCOPES)
+ORDERS = tuple(f".{o}{s}" for o in ("relaxed", "acquire", "release") for s in SCOPES)
 _PRIORITIES = ("evict_last", "evict_normal", "evict_first", "evict_unchanged")
-_CACHING: dict[str, tuple[str, ...]] = {
+CACHING: dict[str, tuple[str, ...]] = {
     "cop": (".ca", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt"),
     "l1": tuple(f".L1::{p}" for p in (*_PRIORITIES, "no_allocate")),
     "l2": tuple(f".L2::{p}" for p in _PRIORITIES),
@@ -33,7 +33,7 @@ _CACHING: dict[str, tuple[str, ...]] = {
 }
 _TAIL = "{.cop}{.l1}{.l2}{.hint}{.prefetch}{.vec}.type"
 _LD: dict[str, Any] = {
-    "order": (".weak", ".volatile", *_SCOPED), "ss": SPACES, **_CACHING, "nc": (".nc",),
+    "order": (".weak", ".volatile", *ORDERS), "ss": SPACES, **CACHING, "nc": (".nc",),
     "vec": (".v2", ".v4", ".v8"), "type": TYPES,
 }  # fmt: skip
 

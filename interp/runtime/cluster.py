@@ -45,6 +45,7 @@ _NWARPS, _WARPS, _STRIDE, _NREGIONS = (8 * CTX[n] for n in ("NWARPS", "WARPS", "
 _PENDING = 8 * WARP_WORDS
 _J_SLOTS, _J_SLOT_BYTES, _J_NSLOTS, _J_SLOT = (8 * JOB[n] for n in ("SLOTS", "SLOT_BYTES", "NSLOTS", "SLOT"))
 _J_NCTAS, _J_CLUSTER, _J_DONE, _J_RESIDENT = (8 * JOB[n] for n in ("NCTAS", "CLUSTER", "DONE", "RESIDENT"))
+_J_STARTED = 8 * JOB["STARTED"]
 _J_FUEL, _J_FUEL_SLICE, _J_FUEL_FULL = (8 * JOB[n] for n in ("FUEL", "FUEL_SLICE", "FUEL_FULL"))
 
 
@@ -190,7 +191,6 @@ def run_clusters(job: int) -> int:
     """As `run_grid`, for a list of whole clusters."""
     slots, size, count = get(job + _J_SLOTS), get(job + _J_SLOT_BYTES), get(job + _J_NCTAS)
     ranks = get(job + _J_CLUSTER)
-    started = i64(0)
     window = i64(1)
     while True:
         busy = False
@@ -201,11 +201,12 @@ def run_clusters(job: int) -> int:
                 for rank in range(ranks):
                     idle = idle and get(first + rank * size + _STATE) != L.CTA_RUNNING
                 if idle:
-                    if started == count:
+                    index = get(job + _J_STARTED)
+                    if index == count:
                         break
+                    put(job + _J_STARTED, index + ranks)
                     for rank in range(ranks):
-                        start_cta(job, first + rank * size, group * ranks + rank, started + rank)
-                    started += ranks
+                        start_cta(job, first + rank * size, group * ranks + rank, index + rank)
                 state = run_cluster(job, first)
                 if state == L.CTA_DONE:
                     continue
@@ -215,6 +216,6 @@ def run_clusters(job: int) -> int:
                 break
         if not busy:
             return i64(L.CTA_DONE)
-        if started < count and (window + 1) * ranks <= get(job + _J_NSLOTS):
+        if get(job + _J_STARTED) < count and (window + 1) * ranks <= get(job + _J_NSLOTS):
             window += 1
             put(job + _J_RESIDENT, window * ranks)

@@ -105,7 +105,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a job ended: CTA_* state, the slot of the CTA that ended it, CTAs done, most resident; last watched write."""
+    """How a job ended: CTA_* state, the slot of the CTA that ended it, CTAs done, most resident; last watched write;
+    CTAs that never began because others took them over."""
 
     state: int
     slot: int
@@ -113,6 +114,7 @@ class Outcome:
     resident: int
     written_site: int
     written_cta: int
+    cancelled: int
 
 
 @lru_cache(maxsize=2)
@@ -160,7 +162,7 @@ def run_job(job: Job, arena: np.ndarray[Any, Any], slots: int) -> Outcome:
     state = _scheduler("run_clusters" if ranks > 1 or job.cluster_barrier else "run_grid")(_address(words))
     return Outcome(
         int(state), int(words[JOB["SLOT"]]), int(words[JOB["DONE"]]), int(words[JOB["RESIDENT"]]),
-        int(words[JOB["WRITTEN_SITE"]]), int(words[JOB["WRITTEN_CTA"]]),
+        int(words[JOB["WRITTEN_SITE"]]), int(words[JOB["WRITTEN_CTA"]]), int(words[JOB["CANCELLED"]]),
     )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ _CTX_FIELDS = (
     ("CLUSTERID", 3),
     ("CLUSTER_CTARANK", 1),
     ("PRINT", 1),  # host address of the launch's print buffer (interp.runtime.printing), 0 = not used
+    ("JOB", 1),  # host address of the launch's words (interp.runtime.scheduler)
 )
 
 

@@ -32,13 +32,15 @@ from interp.runtime.waiting import POLLED
 JOB_FIELDS = (
     "RUN_WARP", "SLOTS", "SLOT_BYTES", "NSLOTS", "CTAS", "NCTAS", "FUEL", "FUEL_SLICE", "TEMPLATE", "CTX_BYTES",
     "WARPS_AT", "SHARED_AT", "LOCAL_AT", "ASYNC_AT", "ZEROED", "NZEROED", "SLOT", "DONE", "RESIDENT",
-    "WRITTEN_SITE", "WRITTEN_CTA", "BULK_AT", "FUEL_FULL", "CLUSTER", "TENSOR_MEMORY_AT",
+    "WRITTEN_SITE", "WRITTEN_CTA", "BULK_AT", "FUEL_FULL", "CLUSTER", "TENSOR_MEMORY_AT", "STARTED", "CANCELLED",
 )  # fmt: skip
 JOB = {name: i for i, name in enumerate(JOB_FIELDS)}
 """A launch as the scheduler gets it, 64-bit words. CTAS: three words (x, y, z) a CTA. *_AT: byte offsets in a slot.
 ZEROED: (offset, bytes) pairs of a frame's slots that start as zero. CLUSTER: CTAs a cluster; those of one stand
-together in the list, by rank, and lie in consecutive slots. Out: SLOT (of the CTA that ended the launch early), DONE
-(CTAs finished), RESIDENT (most CTAs resident at once), WRITTEN_* (last write to the watched address)."""
+together in the list, by rank, and lie in consecutive slots. STARTED: CTAs of the list that have begun or were
+cancelled. Out: SLOT (of the CTA that ended the launch early), DONE (CTAs finished), CANCELLED (CTAs that others took
+over before they began: `interp.runtime.cluster_launch`), RESIDENT (most CTAs resident at once), WRITTEN_* (last write
+to the watched address)."""
 
 _STATE, _LIVE, _ARRIVED, _EXPECTED, _TRUE = (8 * CTX[n] for n in ("STATE", "LIVE", "ARRIVED", "EXPECTED", "TRUE"))
 _W_TRUE, _W_CAME = 8 * WARP["TRUE"], 8 * WARP["CAME"]
@@ -71,6 +73,7 @@ _J_SLOT_BYTES, _J_TEMPLATE, _J_WARPS_AT, _J_WRITTEN_CTA, _J_WRITTEN_SITE = (
 )
 _J_ZEROED, _J_BULK_AT, _J_FUEL_FULL = 8 * JOB["ZEROED"], 8 * JOB["BULK_AT"], 8 * JOB["FUEL_FULL"]
 _J_TENSOR_MEMORY_AT, _C_TENSOR_MEMORY = 8 * JOB["TENSOR_MEMORY_AT"], 8 * CTX["TENSOR_MEMORY"]
+_J_STARTED, _C_JOB = 8 * JOB["STARTED"], 8 * CTX["JOB"]
 _C_BULK, _EVENTS, _IDLE, _WAITING, _PERFORM = (
     8 * CTX[n] for n in ("BULK", "EVENTS", "IDLE_ROUNDS", "WAITING", "PERFORM")
 )
@@ -97,6 +100,7 @@ def start_cta(job: int, ctx: int, slot: int, index: int) -> None:
         put(ctx + 8 * i, get(template + 8 * i))
     base = get(job + _J_SLOTS) + slot * get(job + _J_SLOT_BYTES)
     warps = base + get(job + _J_WARPS_AT)
+    put(ctx + _C_JOB, job)
     put(ctx + _WARPS, warps)
     put(ctx + _C_SHARED, base + get(job + _J_SHARED_AT))
     put(ctx + _C_LOCAL, base + get(job + _J_LOCAL_AT))
@@ -276,7 +280,6 @@ def run_grid(job: int) -> int:
     """Run every CTA of the job's list; CTA_DONE, or the state of the CTA that ended the launch."""
     slots, size, count = get(job + _J_SLOTS), get(job + _J_SLOT_BYTES), get(job + _J_NCTAS)
     most = get(job + _J_NSLOTS)
-    started = i64(0)
     window = i64(1)
     while True:
         busy = False
@@ -284,10 +287,11 @@ def run_grid(job: int) -> int:
             ctx = slots + slot * size
             while True:
                 if get(ctx + _STATE) != L.CTA_RUNNING:
-                    if started == count:
+                    index = get(job + _J_STARTED)
+                    if index == count:
                         break
-                    start_cta(job, ctx, slot, started)
-                    started += 1
+                    put(job + _J_STARTED, index + 1)
+                    start_cta(job, ctx, slot, index)
                 state = run_cta(job, ctx)
                 put(ctx + _STATE, state)
                 keep_written(job, ctx)
@@ -302,6 +306,6 @@ def run_grid(job: int) -> int:
                 break
         if not busy:
             return i64(L.CTA_DONE)
-        if started < count and window < most:
+        if get(job + _J_STARTED) < count and window < most:
             window += 1
             put(job + _J_RESIDENT, window)

@@ -143,6 +143,8 @@ class _Shapes:
                 return ("special", name)
             case ir.Not(register):
                 return ("not", register.type)
+            case ir.Part(register, selector, negated):
+                return ("part", register.type, selector, negated)
             case ir.Sink():
                 return "_"
             case ir.Mem(base, offset):

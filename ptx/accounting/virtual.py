@@ -129,7 +129,7 @@ def reads_writes(inst: ir.Inst, isa: Isa) -> tuple[tuple[str, ...], tuple[str, .
     reads: list[str] = []
     writes: list[str] = []
     for place, operand in enumerate(inst.operands):
-        written = place == 0 and isinstance(operand, ir.Reg | ir.Vec | ir.Pair)
+        written = place == 0 and isinstance(operand, ir.Reg | ir.Part | ir.Vec | ir.Pair)
         (writes if written else reads).extend(r.name for r in registers(operand))
     return tuple(reads), tuple(writes)
 

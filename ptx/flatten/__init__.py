@@ -9,6 +9,7 @@ calls.py     direct and indirect calls: a function's body stands once, with name
              from and branches; `ret` branches back. Recursive functions keep registers and variables in stack frames.
 branches.py  `brx.idx`, and the ways back: comparisons and branches
 barriers.py  `bar.red`, and barriers with a guard
+halves.py    registers of 128 bits become two of 64
 promote.py   `.param` variables of calls that are only read and written whole become registers
 code.py      the line of instructions and labels that these write
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 from ptx import ir
 from ptx.flatten.barriers import guarded_barrier, reduces
 from ptx.flatten.calls import link, reached
+from ptx.flatten.halves import halved
 from ptx.flatten.promote import promote
 
 __all__ = ["flatten", "reached"]
@@ -30,8 +32,8 @@ def flatten(module: ir.Module, kernel: ir.Kernel) -> ir.Kernel:
 
     Raises InvalidInput for a call that does not fit its function, Unsupported for one that is not modelled."""
     if any(_is_rich(inst) for block in kernel.blocks for inst in block.insts):
-        return promote(link(module, kernel))
-    return kernel
+        kernel = promote(link(module, kernel))
+    return halved(kernel)
 
 
 def _is_rich(inst: ir.Inst) -> bool:

@@ -156,6 +156,8 @@ class Function:
                 return self._register(o)
             case ir.Not(reg):
                 return ir.Not(self._register(reg))
+            case ir.Part(reg, selector, negated):
+                return ir.Part(self._register(reg), selector, negated)
             case ir.Sym(name, offset):
                 return ir.Sym(self.prefix + name, offset) if name in self._sizes or name in self._shared else o
             case ir.Mem(base, offset):

@@ -16,7 +16,7 @@ from interp.ops import ISA
 from ptx.isa import Effect, Op, _resolve_types
 from ptx.types import Kind, kind, width
 
-POOLS = {1: ("%p", 6), 16: ("%h", 8), 32: ("%r", 12), 64: ("%q", 8)}
+POOLS = {1: ("%p", 6), 16: ("%h", 8), 32: ("%r", 12), 64: ("%q", 8), 128: ("%x", 4)}
 """Registers that bodies compute with, by width: name and number."""
 _MOD = re.compile(r"\{\.([A-Za-z0-9_:]+(?:,\.[A-Za-z0-9_:]+)*)\}|\.([A-Za-z0-9_:]+)")
 _SPECIAL_WORDS = {
@@ -142,10 +142,11 @@ def draw(op: Op, rng: Random, variety: int = 0) -> Drawn:
             mods[spec.name] = pick.choice(_IMMEDIATES.get(spec.name, (0, 1, 2, 3)))
         if spec.name in op.counted:
             mods[f"{spec.name}_count"] = pick.choice([c for c in (2, 4) if width(mods["type"]) // c >= 16])
+    selected = _parts(op, mods, pick)
     types = _resolve_types(op, mods)
     parts = []
     for spec in op.operands:
-        if spec.optional and rng.random() < 0.5:
+        if selected.get(spec.name, "") is None or (spec.optional and not op.parts and rng.random() < 0.5):
             break
         type, count = types[spec.name]
         written = spec.name in op.writes
@@ -160,11 +161,29 @@ def draw(op: Op, rng: Random, variety: int = 0) -> Drawn:
             parts.append(
                 "{" + ", ".join(_distinct(op, type, count, rng) if written else _sources(op, type, count, rng)) + "}"
             )
+        elif part := selected.get(spec.name):
+            selector = part.removeprefix("-")
+            minus, dot = "-" * (part != selector), "." * bool(selector)
+            parts.append(f"{minus}{_register(op, type, rng, written)}{dot}{selector}")
         elif written:
             parts.append(_register(op, type, rng, True))
         else:
             parts.append(_source(op, type, rng))
     return Drawn(f"{text} {', '.join(parts)}" if parts else text, op)
+
+
+def _parts(op: Op, mods: Mapping[str, Any], rng: Random) -> dict[str, str | None]:
+    """Parts of registers that a record's constraint takes, and None for an operand that is left out."""
+    optional = {spec.name for spec in op.operands if spec.optional}
+    while op.parts:
+        chosen: dict[str, str | None] = {
+            n: None if n in optional and rng.random() < 0.5 else rng.choice(p) if rng.random() < 0.5 else ""
+            for n, p in op.parts.items()
+        }
+        named = {f"{n}_part": part for n, part in chosen.items()}
+        if op.constraint is None or op.constraint(**{**mods, **named}) is None:
+            return chosen
+    return {}
 
 
 def _width(op: Op, type: str, rng: Random) -> int:

@@ -24,7 +24,8 @@ from tests.differential import asynchronous, forms
 from tests.differential.forms import POOLS, register, word
 from tests.differential.frame import HEADER, LOADS, SCRATCH, STORES
 
-ELSEWHERE = ("mma.variant", "wmma.", "red.async", *(f"{n}{{.sem,.scope,.ss}}{{.hint}}.vec" for n in ("atom", "red")),
+ELSEWHERE = ("mma.variant", "wmma.", "red.async", "st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes.b128",
+             *(f"{n}{{.sem,.scope,.ss}}{{.hint}}.vec" for n in ("atom", "red")),
              *(f"{n}{{.sem,.scope,.ss}}.op{{.noftz}}{{.hint}}.vec" for n in ("atom", "red")))  # fmt: skip
 """How the syntax lines begin of records that are not drawn here; suites of their own run them on both engines."""
 _BY_NAME: dict[str, list[Op]] = {}
@@ -111,6 +112,7 @@ class _Writer:
             (8, self.guarded),
             (10, self.memory),
             (4, self.atomic),
+            (3, self.wide),
             (3, self.special),
             (2, self.fence),
             (7 if self.nesting < 2 else 0, self.branch),
@@ -202,6 +204,33 @@ class _Writer:
         values = ", ".join(register(n, rng) for _ in range(2 if cas else 1))
         target = f"{register(n, rng)}, " if name == "atom" else ""
         self.put(self.guard() + f"{text} {target}[{where}], {values}")
+
+    def wide(self) -> None:
+        """A load, store, exchange, or comparison and exchange, of 128 bits."""
+        rng = self.rng
+        space = rng.choice(("global", "shared", "generic"))
+        op = rng.choice([o for o in _BY_NAME["ld"] + _BY_NAME["st"] + _BY_NAME["atom"] if ".b128" in o.syntax
+                         and not o.syntax.startswith(ELSEWHERE)])
+        if op.name != "atom":
+            space = rng.choice((space, "local", "const")) if op.name == "ld" else rng.choice((space, "local"))
+        fixed = {"ss": "" if space == "generic" else f".{space}", **dict.fromkeys(("hint", "nc", "prefetch"), "")}
+        fixed |= {"l1": "", "l2": ""}
+        if space != "global" or op.name == "atom":
+            fixed |= {"cop": ""}
+        if space not in ("global", "shared"):
+            fixed |= {"order": ""}
+        text, mods = forms.opcode(op, rng, fixed, self.variety)
+        if mods.get("order") and mods.get("cop"):
+            text = text.replace(f".{mods['cop']}", "")
+        self.record(op)
+        where, words = self.address(space, 16), [f"%x{i}" for i in rng.sample(range(4), 3)]
+        if op.name == "ld":
+            operands = f"{words[0]}, [{where}]"
+        elif op.name == "st":
+            operands = f"[{where}], {words[0]}"
+        else:
+            operands = f"{words[0]}, [{where}], {', '.join(words[1 : 3 if 'cas' in op.syntax else 2])}"
+        self.put(f"{self.guard()}{text} {operands}")
 
     def special(self) -> None:
         rng = self.rng

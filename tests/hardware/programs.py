@@ -109,6 +109,32 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         "sub.u32 %r20, %r20, 1; setp.ne.u32 %p1, %r20, 0; @%p1 bra LOOP;"
         "mov.b32 %r30, %f3; mov.b32 %r31, %f5; mov.b32 %r32, %f1; mov.u32 %r33, 0;",
     ),
+    "wide_memory": (
+        ".const .align 16 .b64 fixed[2] = {7, 9};",
+        ".reg .b128 %x<6>; .shared .align 16 .b8 area[2048]; .local .align 16 .b8 own[32]; mov.u32 %r3, area;"
+        "shl.b32 %r4, %r0, 4; add.u32 %r3, %r3, %r4; mov.u64 %rd20, own; mov.u64 %rd21, fixed;"
+        "ld.global.b128 %x0, [%pi+16]; st.shared.b128 [%r3], %x0; ld.volatile.shared.b128 %x1, [%r3];"
+        "st.local.b128 [%rd20+16], %x1; ld.local.b128 %x2, [%rd20+16]; mov.b128 {%r5, %r6, %r7, %r8}, %x2;"
+        "mov.b128 %x3, {%r7, %r8, %r5, %r6}; mov.b128 %x1, %x3; mov.b128 {_, %rd22}, %x1; mov.b128 {%rd23, _}, %x1;"
+        "ld.const.b128 %x4, [%rd21]; mov.b128 {%rd24, %rd25}, %x4; add.u64 %rd22, %rd22, %rd24;"
+        "add.u64 %rd23, %rd23, %rd25; setp.lt.s32 %p1, %r10, 0; mov.b128 %x5, 0; @%p1 mov.b128 %x5, {%rd22, %rd23};"
+        "st.relaxed.gpu.global.b128 [%po], %x5; ld.global.v4.u32 {%r30, %r31, %r32, %r33}, [%po];",
+    ),
+    "wide_atomics": (
+        "",
+        ".reg .b128 %x<6>; .shared .align 16 .b8 area[2064]; mov.u32 %r3, area; shl.b32 %r4, %r0, 4;"
+        "add.u32 %r4, %r3, %r4; mov.b128 %x0, {%rd10, %rd11}; st.shared.b128 [%r4], %x0; mov.b128 %x5, 0;"
+        "st.shared.b128 [%r3+2048], %x5; bar.sync 0; mov.b128 %x1, {%rd12, %rd13};"
+        "atom.acq_rel.cta.shared.exch.b128 %x2, [%r4], %x1; atom.shared.cas.b128 %x3, [%r4], %x1, %x2;"
+        "atom.shared.cas.b128 %x4, [%r4], %x1, %x5; mov.b128 {%rd20, %rd21}, %x3; mov.b128 {%rd22, %rd23}, %x4;"
+        "xor.b64 %rd24, %rd20, %rd22; xor.b64 %rd25, %rd21, %rd23; mov.b64 %rd26, 0; mov.b64 %rd27, 0;"
+        "AGAIN: add.cc.u64 %rd28, %rd26, %rd10; addc.u64 %rd29, %rd27, %rd11; mov.b128 %x0, {%rd26, %rd27};"
+        "mov.b128 %x1, {%rd28, %rd29}; atom.relaxed.cta.shared.cas.b128 %x2, [%r3+2048], %x0, %x1;"
+        "mov.b128 {%rd28, %rd29}, %x2; setp.ne.u64 %p1, %rd28, %rd26; setp.ne.u64 %p2, %rd29, %rd27;"
+        "or.pred %p1, %p1, %p2; mov.b64 %rd26, %rd28; mov.b64 %rd27, %rd29; @%p1 bra AGAIN; bar.sync 0;"
+        "ld.shared.b128 %x0, [%r3+2048]; mov.b128 {%rd28, %rd29}, %x0; xor.b64 %rd24, %rd24, %rd28;"
+        "xor.b64 %rd25, %rd25, %rd29; mov.b64 {%r30, %r31}, %rd24; mov.b64 {%r32, %r33}, %rd25;",
+    ),
     "rsqrt_f64": (
         "",
         "mov.b64 %fd1, %rd10; rsqrt.approx.f64 %fd2, %fd1; mov.b64 {%r30, %r31}, %fd2;"

@@ -26,9 +26,7 @@ from tests.outside.ptx_variant import Variant
 pytestmark = pytest.mark.judge
 
 LANES, BLOCK = 4096, 128
-EXCEPTIONS: dict[str, str] = {
-    v.name: "scalar video instructions: compilers do not emit them" for v in variants() if v.template == "vshr"
-}
+EXCEPTIONS: dict[str, str] = {}
 """Variants that do not agree, and why not."""
 BOUNDED = ("sin", "cos", "tanh", "ex2", "lg2", "rsqrt", "rcp", "sqrt", "div")
 """Templates whose approximate forms have an error bound."""

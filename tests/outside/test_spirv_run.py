@@ -18,7 +18,6 @@ pytestmark = pytest.mark.judge
 
 EXCEPTIONS = {
     "reg_local": "a register plus a constant as a value: the manual's grammar has no such operand",
-    "vshr_clamp": "scalar video instructions: compilers do not emit them",
     "vote_ballot_nosync": "`vote` without `.sync`: the assembler refuses it from sm_70 on",
     "ldmatrix": "64 threads read 64 words from the second half of a table of 64 words: out of bounds, as is reported",
     "ldmatrix_trans": "parts `.x`, `.y` of scalar registers: not in the manual",

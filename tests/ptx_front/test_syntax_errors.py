@@ -101,7 +101,6 @@ UNSUPPORTED = [
     (HEADER + ".global .texref t;", "texture"),
     (HEADER + ".attribute(.unified(1, 2)) .global .b32 x;", "variable attribute"),
     (HEADER + ".global .b8 x[2] = {0xFF(y), 0xFF00(y)};", "part of the address of `y`"),
-    (kernel_text("mov.b32 %r1, %r2.b0;"), "selecting part `.b0`"),
 ]
 
 

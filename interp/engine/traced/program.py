@@ -242,9 +242,10 @@ class _Builder:
                     target_rows.append(row)
             elif spec.form != "imm":
                 kind, count = form.types[spec.name]
-                group = self._scalars(
-                    kind, operand.items if isinstance(operand, ir.Vec) else (operand,), inst, rows, seen
-                )
+                items: tuple[Any, ...] = operand.items if isinstance(operand, ir.Vec) else (operand,)
+                if kind == "b128":
+                    kind, count, items = "b64", 2, _halves(operand)
+                group = self._scalars(kind, items, inst, rows, seen)
                 sources.append(group if count else group[0])
         rows += [row for row in target_rows if row is not None]
         return tuple(sources), tuple(targets), rows, Site(inst, tuple(seen), tuple(target_rows), tuple(addresses))
@@ -347,9 +348,23 @@ def _ending(region: Region) -> int:
     return SPLIT_EXIT if guarded else EXIT
 
 
+def _halves(operand: ir.Operand) -> tuple[Any, ...]:
+    """The halves of an operand of 128 bits."""
+    match operand:
+        case ir.Wide(low, high):
+            return low, high
+        case ir.Imm(value):
+            return ir.Imm(value), ir.Imm(value >> 64)
+    return (operand,)
+
+
 def _written(form: Form, spec: OperandSpec, operand: ir.Operand) -> list[tuple[Any, str]]:
     """Written registers (or sinks) of an operand with the PTX type of what they get."""
     match operand:
+        case ir.Wide(low, high):
+            return [(low, "b64"), (high, "b64")]
+        case ir.Sink() if form.type_of(spec.name) == "b128":
+            return [(operand, "b64")] * 2
         case ir.Reg() | ir.Sink():
             return [(operand, form.type_of(spec.name))]
         case ir.Pair(first, second):
