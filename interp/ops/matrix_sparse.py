@@ -6,7 +6,8 @@ it. `mma.sp` and `mma.sp::ordered_metadata` compute the same; the manual leaves 
 not in order in the latter, and for other selectors. The integers are exact; how the unit groups the products of floats
 is a guess (`interp.tensorcore.table.sparse`).
 
-Not offered: FP8 on sm_90 to sm_103, where the assembler expands it, and sparse block-scaled products.
+FP8 is one operation on sm_89 and sm_120, and code of the assembler's on sm_90 to sm_103
+(`interp.tensorcore.expanded_sparse`). Block-scaled products: `interp.ops.matrix_sparse_scaled`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from interp.ops.matrix_small import dimensions, registers
 from interp.ops.table import isa
 from interp.runtime.matrix_general import pack_extra, pack_shape
 from interp.tensorcore.model import F16, F32, KINDS
-from interp.tensorcore.table import narrow, sparse
+from interp.tensorcore.table import EXPANDED_FP8, narrow, sparse
+from ptx.errors import Unsupported
 from ptx.isa import Cost, Effect, Varies
 
 REF = "warp-level-matrix-instructions-mma-sp"
@@ -58,9 +60,25 @@ def _legal(shape: str, atype: str, btype: str, f: int = 0, dtype: str = "s32", c
     return None if 0 <= f < _count(shape, atype) else "no such sparsity selector for the shape"
 
 
+def _expanded(k: Kit, dtype: str, atype: str, btype: str) -> Any:
+    if dtype != "f32":
+        raise Unsupported(
+            f"mma.sp of FP8 with {dtype} results on sm_{k.device}: the assembler refuses it there",
+            help="run it on a device that has the instruction (sm_120)",
+        )
+    numbers = sparse(k.device, "f16", dtype)
+    kinds = KINDS[atype] | KINDS[btype] << 8
+    multiply = k.warp(
+        "warp_mma_sp_fp8_expanded", (32,) * 4, kinds, numbers.block | numbers.fraction << 8, numbers.floor
+    )
+    return lambda a, b, c, e: multiply(*a, *b, *c, e)
+
+
 def _float(k: Kit, shape: str, dtype: str, atype: str, btype: str, f: int) -> Any:
     rows, depth = dimensions(shape)
     bits = _FLOAT_BITS[atype]
+    if k.device in EXPANDED_FP8 and {atype, btype} <= {"e4m3", "e5m2"}:
+        return _expanded(k, dtype, atype, btype)
     small = "." + atype not in _FP8 and bits == 8 or "." + btype not in _FP8 and bits == 8
     numbers = narrow(k.device, dtype) if small else sparse(k.device, atype, dtype)
     out = F16 if dtype == "f16" else F32

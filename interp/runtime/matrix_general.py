@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from interp.runtime.native import symbol
 from interp.runtime.raw import load_u32
+from interp.tensorcore.expanded_sparse import mma_sp_fp8_expanded
 from interp.tensorcore.general import mma_f64_directed, mma_float, mma_integer, mma_scaled
 from interp.tensorcore.volta import mma_884
 
@@ -36,6 +37,18 @@ def warp_mma_general(
         results, operands, b, c, metadata, shape & 255, shape >> 8 & 0xFFFF, shape >> 24 & 255, shape >> 32 & 255,
         shape >> 40 & 255, shape >> 48, numbers & 255, numbers >> 8 & 255, floor, numbers >> 16, extra >> 24 & 1,
         extra >> 25,
+    )  # fmt: skip
+
+
+@symbol("warp_mma_sp_fp8_expanded")
+def warp_mma_sp_fp8_expanded(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int,
+    kinds: int, numbers: int, floor: int, p3: int,
+) -> None:  # fmt: skip
+    """kinds of A and B, a byte each; numbers: block, fraction bits, a byte each."""
+    mma_sp_fp8_expanded(
+        results, operands, operands + 512, operands + 1024, operands + 1536, kinds & 255, kinds >> 8, numbers & 255,
+        numbers >> 8, floor,
     )  # fmt: skip
 
 
