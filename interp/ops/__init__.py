@@ -36,6 +36,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     system,
     tcgen05,
     tcgen05_mma,
+    tcgen05_mma_sparse,
     transcend,
     video,
     warp,

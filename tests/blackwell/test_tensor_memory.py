@@ -255,7 +255,7 @@ REFUSED = [
     "@%first tcgen05.shift.cta_group::1.down [%base];",
     "@%first tcgen05.cp.cta_group::1.4x256b [%base], %d0;",
     "@%first tcgen05.cp.cta_group::1.32x128b [%base], %d0;",
-    "@%first tcgen05.mma.sp.cta_group::1.kind::f16 [%base], %d0, %d1, [%r1], %r2, %p1;",
+    "@%first tcgen05.mma.sp.cta_group::1.kind::i8 [%base], %d0, %d1, [%r1], %r2, %p1, 1;",
     "@%first tcgen05.mma.cta_group::1.kind::f16.ashift [%base], [%r0], %d1, %r2, %p1;",
     "@%first tcgen05.mma.cta_group::1.kind::f16 [%base], %d0, %d1, %r2, {%r3, %r4}, %p1;",
     "@%first tcgen05.mma.cta_group::1.kind::i8 [%base], %d0, %d1, %r2, %p1, 4;",
