@@ -131,13 +131,24 @@ SCALED = (
      ((0, 0), (0, 1))),
 )  # fmt: skip
 """Opcode without its head, type of the scales, kinds of A and B, selectors (byte, lane) of both."""
+SPARSE_SCALED = (
+    ("m16n8k64.row.col.kind::mxf8f6f4.block_scale.f32.e5m2.e3m2.f32.ue8m0", "ue8m0", ("e5m2", "e3m2"), (1, 1)),
+    ("m16n8k128.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", "ue8m0", ("int", "int"), (2, 0)),
+    ("m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3", "ue4m3", ("int", "int"),
+     (0, 1)),
+)  # fmt: skip
 
 
 def scaled() -> Iterator[Case]:
+    sources: tuple[tuple[int, str], ...]
     for rest, scale, (x, y), selectors in SCALED:
         for byte, lane in selectors:
             sources = ((4, x), (2, y), (4, "f32"), (1, scale), (1, scale))
             yield Case(f"mma.sync.aligned.{rest}", (4, "f32"), sources, f"{byte} {lane}", "sm_120a")
+    for rest, scale, (x, y), (byte, lane) in SPARSE_SCALED:
+        sources = ((4, x), (4, y), (4, "f32"), (1, "metadata"), (1, scale), (1, scale))
+        opcode = f"mma.sp::ordered_metadata.sync.aligned.{rest}"
+        yield Case(opcode, (4, "f32"), sources, f"{byte} {lane}", "sm_120a")
 
 
 def cases() -> list[Case]:
@@ -177,7 +188,8 @@ def ptx(batch: list[Case]) -> str:
         d = "{" + ", ".join(f"%{'y' if wide else 'o'}{k}" for k in range(case.results[0])) + "}"
         if case.sources[-1][1] in ("ue8m0", "ue4m3"):
             chosen = "{" + case.tail.replace(" ", ", ") + "}"
-            operands = [*operands[:-1], chosen, operands[-1], chosen]
+            selector = ["0"] if case.sources[-3][1] == "metadata" else []
+            operands = [*operands[:-2], *selector, operands[-2], chosen, operands[-1], chosen]
         elif case.tail:
             operands.append(case.tail)
         lines.append(f"{case.opcode} {d}, {', '.join(operands)};")

@@ -30,6 +30,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     matrix_scaled,
     matrix_small,
     matrix_sparse,
+    matrix_sparse_scaled,
     mbarrier,
     memory,
     move,
@@ -41,6 +42,7 @@ from interp.ops import (  # noqa: F401  (imported for their entries)
     video,
     warp,
     wgmma,
+    wgmma_sparse,
     wmma,
 )
 from interp.ops.table import isa as ISA

@@ -26,6 +26,8 @@ from ptx.isa import Cost, Effect, Varies
 
 REF = "warp-level-matrix-instructions-mma-sp"
 _VARIANTS = (".sp", ".sp::ordered_metadata")
+ORDERED = (".sp::ordered_metadata",)
+"""With kinds it stands behind the name or behind the kind."""
 _FLOAT_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "e2m3": 8, "e3m2": 8, "e2m1": 8}
 _DEPTHS = {"f16": (16, 32), "bf16": (16, 32), "tf32": (8, 16), "e4m3": (64,), "e5m2": (64,), "s8": (32, 64),
            "u8": (32, 64), "s4": (64, 128), "u4": (64, 128)}
@@ -107,13 +109,17 @@ def mma_sp(k: Kit, shape: str, dtype: str, atype: str, btype: str, f: int, **_: 
     return _float(k, shape, dtype, atype, btype, f)
 
 
-@isa.op("mma.sp::ordered_metadata.sync.aligned{.first}.m16n8k64.row.col{.kind}.dtype.atype.btype.ctype "
+def _legal_kind(early: str | None, late: str | None, first: str | None, kind: str | None, **mods: Any) -> str | None:
+    if (early is None) == (late is None) or (first is None) == (kind is None):
+        return "the kind and '.sp::ordered_metadata' are named once"
+    return _legal("m16n8k64", **mods)
+
+
+@isa.op("mma{.early}.sync.aligned{.first}{.late}.m16n8k64.row.col{.kind}.dtype.atype.btype.ctype "
         "{d}, {a}, {b}, {c}, e, #f",
-        first=(".kind::f8f6f4",), kind=(".kind::f8f6f4",), dtype=(".f32", ".f16"), ctype=(".f32", ".f16"),
-        atype=_F8F6F4, btype=_F8F6F4, since=((8, 7), 120),
-        **{**_FLOAT, "types": lambda **mods: _types("m16n8k64", **mods),
-           "constraint": lambda first, kind, **mods: _legal("m16n8k64", **mods) if (first is None) != (kind is None)
-           else "the kind is named once"})
+        early=ORDERED, late=ORDERED, first=(".kind::f8f6f4",), kind=(".kind::f8f6f4",), dtype=(".f32", ".f16"),
+        ctype=(".f32", ".f16"), atype=_F8F6F4, btype=_F8F6F4, since=((8, 7), 120),
+        **{**_FLOAT, "types": lambda **mods: _types("m16n8k64", **mods), "constraint": _legal_kind})
 def mma_sp_f8f6f4(k: Kit, dtype: str, atype: str, btype: str, f: int, **_: Any) -> Any:
     """d = a * b + c, a sparse, elements of 8 bits and less in bytes"""
     return _float(k, "m16n8k64", dtype, atype, btype, f)

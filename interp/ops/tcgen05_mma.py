@@ -3,7 +3,7 @@
 Shapes, element types, transposes and signs are in the instruction descriptor, a register, so they are checked when the
 instruction runs (`interp.runtime.tcgen05`). Collector buffers are hints: matrices are read from memory each time.
 
-Sparse products: `tcgen05_mma_sparse`. Left out, refused by name: `.ashift` (`interp.ops.tcgen05_refused`).
+Sparse products: `tcgen05_mma_sparse`. Left out: `.ashift`, as `tcgen05.shift` (`interp.ops.tcgen05`).
 """
 
 from __future__ import annotations

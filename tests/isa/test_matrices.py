@@ -168,6 +168,8 @@ def test_small_whole_numbers_are_exact(target: str) -> None:
                 x = expanded(x, rest[0][:, 0], int(case.tail), bits[0])
             elif rest:
                 byte, lane = (int(n) for n in case.tail.split())
+                if len(rest) == 3:
+                    x, rest = expanded(x, rest[0][:, 0], 0, bits[0]), rest[1:]
                 x, y = scaled_rows(case, x, rest[0][:, 0], byte, lane, True), scaled_rows(
                     case, y, rest[1][:, 0], byte, lane, False
                 )  # fmt: skip
