@@ -153,6 +153,31 @@ def wgmma_int_registers(k: Kit, shape: str, satfinite: bool, atype: str, btype: 
     return _integer(k, shape, satfinite, atype, btype, machine.A_IN_REGISTERS)
 
 
+_BITS = {**_INT, "shape": shapes(256), "atype": (".b1",), "btype": (".b1",)}
+
+
+def _bits(k: Kit, shape: str, flags: int) -> Any:
+    form = columns(shape) // 8 << 8 | (flags | machine.INTEGER | machine.BITS) << 16
+    start, none = k.warp("async_wgmma_general", (), 2 | F32 << 24, form), k.const(32, 0)
+
+    def issue(d: Any, a: Any, b: Any, p: Any) -> None:
+        start(none, *d, *(a if isinstance(a, tuple) else (a,)), b, p)
+
+    return issue
+
+
+@isa.op("wgmma.mma_async.sync.aligned.shape.s32.atype.btype.and.popc {d}, a, b, p", types=_types, **_BITS)
+def wgmma_bits(k: Kit, shape: str, atype: str, btype: str) -> Any:
+    """queue d = the number of ones in a and b, plus d if p, both operands in shared memory"""
+    return _bits(k, shape, 0)
+
+
+@isa.op("wgmma.mma_async.sync.aligned.shape.s32.atype.btype.and.popc {d}, {a}, b, p", types=_types_rs, **_BITS)
+def wgmma_bits_registers(k: Kit, shape: str, atype: str, btype: str) -> Any:
+    """queue d = the number of ones in a and b, plus d if p, a in registers"""
+    return _bits(k, shape, machine.A_IN_REGISTERS)
+
+
 @isa.op("wgmma.fence.sync.aligned", effect=Effect.FENCE, cost=Cost.SYNC, since=_SINCE,
         ref="asynchronous-warpgroup-level-matrix-instructions-wgmma-fence")
 def wgmma_fence(k: Kit) -> Any:

@@ -1,7 +1,7 @@
 """Asynchronous products of a warpgroup with a sparse A (PTX ISA, 'wgmma.mma_async.sp').
 
 As in `interp.ops.wgmma`, with half of the columns of A stored, metadata in a register and twice the depth. What they
-do: `interp.runtime.wgmma_sparse`.
+do: `interp.runtime.wgmma_general`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _legal_8(f: int = 0, **mods: Any) -> str | None:
 def _issue(k: Kit, kinds: int, block: int, shape: str, flags: int, *numbers: int) -> Any:
     """The meaning of a form: (d, a, b, metadata, scale-d)."""
     form = block | columns(shape) // 8 << 8 | (flags | machine.SPARSE) << 16
-    start = k.warp("async_wgmma_sparse", (), kinds, form, *numbers)
+    start = k.warp("async_wgmma_general", (), kinds, form, *numbers)
 
     def issue(d: Any, a: Any, b: Any, e: Any, p: Any) -> None:
         start(e, *d, *(a if isinstance(a, tuple) else (a,)), b, p)

@@ -30,7 +30,7 @@ from interp.runtime import (
     waiting,
     warp,
     wgmma,
-    wgmma_sparse,
+    wgmma_general,
     wmma,
 )
 from interp.runtime.lane import LANE_FUNCTIONS
@@ -39,5 +39,5 @@ __all__ = [
     "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
     "conversion", "conversion_tiny", "matrix", "matrix_general", "mbarrier", "measured", "named_barrier", "printing",
     "scheduler", "special", "tcgen05", "tcgen05_step", "tensor_access", "tensor_gather", "tensor_map", "tensor_memory",
-    "waiting", "warp", "wgmma", "wgmma_sparse", "wmma",
+    "waiting", "warp", "wgmma", "wgmma_general", "wmma",
 ]  # fmt: skip

@@ -62,7 +62,7 @@ _MULTIPLY = 8 * CTX["MULTIPLY"]
 _SHARED, _SHARED_SIZE = 8 * CTX["SHARED"], 8 * CTX["SHARED_SIZE"]
 
 A_IN_REGISTERS, TRANSPOSE_A, TRANSPOSE_B, NEGATE_A, NEGATE_B = (1 << i for i in range(5))
-INTEGER, SIGNED_A, SIGNED_B, CLAMP, SPARSE, SECOND_PAIR = (1 << i for i in range(5, 11))
+INTEGER, SIGNED_A, SIGNED_B, CLAMP, SPARSE, SECOND_PAIR, BITS = (1 << i for i in range(5, 12))
 """Flags of an instruction, bits 16 ... of the shape parameter; below: block length (8 bits), column tiles (8 bits)."""
 
 

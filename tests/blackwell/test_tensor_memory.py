@@ -272,6 +272,15 @@ def test_refused_before_launch(line: str) -> None:
         launch(kernel(line))
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [(REFUSED[0], "which neighbour"), (REFUSED[1], "four rows"), (REFUSED[4], "which neighbour")],
+)
+def test_reasons_of_what_is_left_out(line: str, why: str) -> None:
+    with pytest.raises(gpuemu.Unsupported, match=why):
+        launch(kernel(line))
+
+
 def test_other_targets_have_no_tensor_memory() -> None:
     with pytest.raises(gpuemu.InvalidInput, match="needs sm_100"):
         launch(kernel("", target="sm_90a"))

@@ -1,13 +1,14 @@
-"""`wgmma.mma_async.sp`: products of a sparse A, in the queue of the dense ones (`interp.runtime.wgmma`).
+"""Products of a warpgroup without vector code, in the queue of the others (`interp.runtime.wgmma`): those of a sparse A,
+and one-bit ones, which count the ones in a and b.
 
-A has 32 bytes of stored elements a row, B 64 bytes a column. A warp has the metadata of its sixteen rows as `mma.sp` of
+A sparse A has 32 bytes of stored elements a row, B 64 bytes a column. A warp has the metadata of its sixteen rows as `mma.sp` of
 the same types has it (`interp.tensorcore.elements`); with 16- and 32-bit types the selector says which pair of lanes of
 each quad. Arithmetic: the dense instruction's on what is stored, in one block. With 32-byte swizzling the second 32
 bytes of a column of a K-major B lie a leading offset behind the first, which is not documented. An H200 gave the same
 bits for f16, bf16, tf32, FP8 and integers, and has B so in every layout.
 
-Kernels with such an instruction let all their products take effect through `wgmma_sparse_multiply`, which does the
-dense ones as well.
+Kernels with such an instruction let all their products take effect through `wgmma_general_multiply`, which does the
+others as well.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from interp.runtime.native import symbol
 from interp.runtime.raw import i64, load_u32, load_u64, native, stack_scratch, store_u64, u64
 from interp.runtime.wgmma import (
     A_IN_REGISTERS,
+    BITS,
     CLAMP,
     E_A,
     E_B,
@@ -50,18 +52,18 @@ from interp.runtime.wgmma import (
     new_entry,
 )
 from interp.tensorcore.fast import element_bytes
-from interp.tensorcore.general import mma_float, mma_integer
+from interp.tensorcore.general import POPC_AND, mma_float, mma_integer
 from interp.tensorcore.model import F16
 
 _WARP_ID = 8 * WARP["ID"]
 
 
-@symbol("async_wgmma_sparse")
-def async_wgmma_sparse(
+@symbol("async_wgmma_general")
+def async_wgmma_general(
     ctx: int, warp: int, site: int, mask: int, results: int, operands: int,
     kinds: int, shape: int, fractions: int, floor: int,
 ) -> None:  # fmt: skip
-    """Operands: the metadata (32 bits), then those of `async_wgmma`."""
+    """Operands: metadata (32 bits), then those of `async_wgmma`."""
     entry = new_entry(ctx, warp, site, operands + 128, kinds, shape, fractions, floor)
     if entry == 0:
         return
@@ -70,10 +72,10 @@ def async_wgmma_sparse(
     issue(ctx, warp)
 
 
-@symbol("wgmma_sparse_multiply", STEP_SIGNATURE)
-def wgmma_sparse_multiply(ctx: int, entry: int) -> int:
-    """Compute a warp's rows of one instruction, sparse or dense, accumulators in place."""
-    if get(entry + E_SHAPE) >> 16 & SPARSE:
+@symbol("wgmma_general_multiply", STEP_SIGNATURE)
+def wgmma_general_multiply(ctx: int, entry: int) -> int:
+    """Compute a warp's rows of one instruction, accumulators in place."""
+    if get(entry + E_SHAPE) >> 16 & (SPARSE | BITS):
         _multiply(ctx, get(entry + E_WARP), entry)
     else:
         multiply(ctx, get(entry + E_WARP), entry)
@@ -82,7 +84,7 @@ def wgmma_sparse_multiply(ctx: int, entry: int) -> int:
 
 @native
 def _operands(ctx: int, warp: int, entry: int, tiles: int, flags: int, a: int, b: int) -> bool:
-    """Gather A (two groups of 16 bytes of k) and B (four); False after a fault."""
+    """Gather A (two groups of 16 bytes of k) and B (four for a sparse A, else two); False after a fault."""
     site = get(entry + E_SITE)
     if flags & A_IN_REGISTERS:
         for i in range(0, 512, 8):
@@ -95,14 +97,15 @@ def _operands(ctx: int, warp: int, entry: int, tiles: int, flags: int, a: int, b
                 return False
     descriptor = get(entry + E_B)
     check_descriptor(ctx, warp, site, descriptor)
-    transpose, halves = flags & TRANSPOSE_B != 0, i64(1)
-    if not transpose and descriptor >> 62 & 3 == 3:  # 32-byte swizzling
+    transpose, halves, groups = flags & TRANSPOSE_B != 0, i64(1), i64(4 if flags & SPARSE else 2)
+    if groups == 4 and not transpose and descriptor >> 62 & 3 == 3:  # 32-byte swizzling
         halves = i64(2)
     for half in range(halves):
         for t in range(tiles):
-            if not gather(ctx, warp, site, descriptor, transpose, 8 * t, b + 512 * t + 256 * half, 128, 4 // halves):
+            target = b + 128 * groups * t + 256 * half
+            if not gather(ctx, warp, site, descriptor, transpose, 8 * t, target, 128, groups // halves):
                 return False
-        descriptor += descriptor >> 16 & 0x3FFF  # a sum of start addresses beyond 14 bits leaves shared memory anyway
+        descriptor += descriptor >> 16 & 0x3FFF
     return True
 
 
@@ -130,8 +133,10 @@ def _multiply(ctx: int, warp: int, entry: int) -> None:
     depth, bits, metadata = 64 // size, 8 * size, entry + E_METADATA
     selector, fractions = i64(1 if flags & SECOND_PAIR else 0), get(entry + E_FRACTIONS)
     for t in range(tiles):
-        tile, right = c + 128 * slots * t, b + 512 * t
-        if flags & INTEGER:
+        tile, right = c + 128 * slots * t, b + (512 if flags & SPARSE else 256) * t
+        if flags & BITS:
+            mma_integer(tile, a, right, tile, metadata, 16, 8, 32, 0, 0, POPC_AND, 0, 0, 0)
+        elif flags & INTEGER:
             mma_integer(
                 tile, a, right, tile, metadata, 16, depth, bits, flags // SIGNED_A & 1, flags // SIGNED_B & 1, 0,
                 flags // CLAMP & 1, 1, selector,

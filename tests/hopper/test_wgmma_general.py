@@ -1,5 +1,5 @@
-"""`wgmma.mma_async.sp` against an H200's answers (`tests/hardware/h200_wgmma_sparse.npz`), and layouts that it was not
-asked for."""
+"""`wgmma` without vector code: `wgmma.mma_async.sp` against an H200's answers (`tests/hardware/h200_wgmma_sparse.npz`)
+and in layouts that it was asked for elsewhere, and products of bits."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def answers() -> dict[str, np.ndarray]:
         return {name: archive[name] for name in archive.files}
 
 
-def ptx(opcode: str, registers: int, selector: int, in_registers: bool, tail: str, a: int, b: int) -> str:
+def ptx(opcode: str, registers: int, selector: int | None, in_registers: bool, tail: str, a: int, b: int) -> str:
     """Kernel `k(a, b, c, e, d)` of 128 threads; a, b: descriptors without address, matrices as they lie in shared
     memory; A in registers: [thread, 4]."""
     d = ", ".join(f"%d{i}" for i in range(registers))
+    sparse = "" if selector is None else f" %e, {selector},"
     first = "{%a0, %a1, %a2, %a3}" if in_registers else "%da"
     loads = "".join(f"ld.global.b32 %d{i}, [%x+{4 * i}];" for i in range(registers))
     stores = "".join(f"st.global.b32 [%x+{4 * i}], %d{i};" for i in range(registers))
@@ -56,7 +57,7 @@ fence.proxy.async; bar.sync 0;
 mov.u32 %r2, sa; shr.u32 %r2, %r2, 4; cvt.u64.u32 %da, %r2; or.b64 %da, %da, {a:#x};
 shr.u32 %r5, %r5, 4; cvt.u64.u32 %db, %r5; or.b64 %db, %db, {b:#x};
 setp.eq.u32 %yes, %t, %t; wgmma.fence.sync.aligned;
-{opcode} {{{d}}}, {first}, %db, %e, {selector}, %yes{tail};
+{opcode} {{{d}}}, {first}, %db,{sparse} %yes{tail};
 wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
 mul.wide.u32 %x, %t, {4 * registers}; add.u64 %x, %x, %p4; {stores}
 ret;
@@ -144,6 +145,25 @@ def test_layouts_and_signs_of_b(width: int, transposed: bool) -> None:
     got = d.view(np.float32).reshape(4, 8, 4, 2, 2, 2).transpose(0, 4, 1, 3, 2, 5).reshape(64, 16)
     rows = [expanded(stored[16 * w : 16 * w + 16], words[32 * w : 32 * w + 32], 0, 16) for w in range(4)]
     np.testing.assert_array_equal(got, -np.concatenate(rows) @ b.T)
+
+
+@pytest.mark.parametrize("in_registers", [False, True])
+def test_bits(in_registers: bool) -> None:
+    rng = np.random.default_rng(6)
+    a = rng.integers(0, 1 << 32, (64, 8), dtype=np.uint64).astype(np.uint32)
+    b = rng.integers(0, 1 << 32, (COLUMNS, 8), dtype=np.uint64).astype(np.uint32)
+    c = rng.integers(0, 1000, (128, 8)).astype(np.uint32)
+    opcode = "wgmma.mma_async.sync.aligned.m64n16k256.s32.b1.b1.and.popc"
+    text = ptx(opcode, 8, None, in_registers, "", PLAIN_A, PLAIN_B)
+    # in shared memory four words of every row and then the other four; in registers lane 4 * row + word mod 4
+    chunks = [np.ascontiguousarray(x.reshape(-1, 2, 4).transpose(1, 0, 2)) for x in (a, b)]
+    held = np.ascontiguousarray(a.reshape(4, 2, 8, 2, 4).transpose(0, 2, 4, 3, 1).reshape(128, 4))
+    e = np.zeros(128, np.uint32)
+    result, d = launch(text, {"a": held if in_registers else chunks[0], "b": chunks[1], "c": c, "e": e})
+    assert result.findings == ()
+    ones = np.unpackbits((a[:, None] & b[None]).view(np.uint8), axis=-1).sum(-1)
+    got = (d - c).reshape(4, 8, 4, 2, 2, 2).transpose(0, 4, 1, 3, 2, 5).reshape(64, 16)
+    np.testing.assert_array_equal(got, ones)
 
 
 def test_a_selector_that_bytes_do_not_have() -> None:
