@@ -1,11 +1,12 @@
-"""Products of a warpgroup without vector code, in the queue of the others (`interp.runtime.wgmma`): those of a sparse A,
-and one-bit ones, which count the ones in a and b.
+"""Products of a warpgroup without vector code, in the queue of the others (`interp.runtime.wgmma`): those of a sparse
+A, and one-bit ones, which count the ones in a and b.
 
-A sparse A has 32 bytes of stored elements a row, B 64 bytes a column. A warp has the metadata of its sixteen rows as `mma.sp` of
-the same types has it (`interp.tensorcore.elements`); with 16- and 32-bit types the selector says which pair of lanes of
-each quad. Arithmetic: the dense instruction's on what is stored, in one block. With 32-byte swizzling the second 32
-bytes of a column of a K-major B lie a leading offset behind the first, which is not documented. An H200 gave the same
-bits for f16, bf16, tf32, FP8 and integers, and has B so in every layout.
+A sparse A has 32 bytes of stored elements a row, B 64 bytes a column. A warp has the metadata of its sixteen rows as
+`mma.sp` of the same types has it (`interp.tensorcore.elements`); with 16- and 32-bit types the selector says which pair
+of lanes of each quad. Arithmetic: the dense instruction's on what is stored, in one block. With 32-byte swizzling the
+second 32 bytes of a column of a K-major B lie a leading offset behind the first, which is not documented.
+
+An H200 gave the same bits for f16, bf16, tf32, FP8, integers and one-bit operands, and has B so in every layout.
 
 Kernels with such an instruction let all their products take effect through `wgmma_general_multiply`, which does the
 others as well.

@@ -34,7 +34,8 @@ BLOCK_SCALED = [
     f"mma{early}.sync.aligned{middle}.f32.{x}.{y}.f32.{scale} {_WARP}"
     for early, middle, x, y, scale in (
         (".sp::ordered_metadata", ".m16n8k64.row.col.kind::mxf8f6f4.block_scale", "e4m3", "e2m1", "ue8m0"),
-        ("", ".kind::mxf8f6f4.sp::ordered_metadata.block_scale.scale_vec::1X.m16n8k64.row.col", "e2m3", "e3m2", "ue8m0"),
+        ("", ".kind::mxf8f6f4.sp::ordered_metadata.block_scale.scale_vec::1X.m16n8k64.row.col", "e2m3", "e3m2",
+         "ue8m0"),
         (".sp::ordered_metadata", ".m16n8k128.row.col.kind::mxf4.block_scale", "e2m1", "e2m1", "ue8m0"),
         ("", ".kind::mxf4nvf4.sp::ordered_metadata.block_scale.scale_vec::4X.m16n8k128.row.col", "e2m1", "e2m1",
          "ue4m3"),

@@ -1,4 +1,4 @@
-"""`wgmma` without vector code: `wgmma.mma_async.sp` against an H200's answers (`tests/hardware/h200_wgmma_sparse.npz`)
+"""`wgmma` without vector code: `wgmma.mma_async.sp` against an H200's answers (`tests/hardware/h200_wgmma_general.npz`)
 and in layouts that it was asked for elsewhere, and products of bits."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 import gpuemu
 from tests.isa.test_matrices import expanded
 
-FILE = Path(__file__).parents[1] / "hardware" / "h200_wgmma_sparse.npz"
+FILE = Path(__file__).parents[1] / "hardware" / "h200_wgmma_general.npz"
 COLUMNS = 16
 A_BYTES, B_BYTES = 64 * 32, COLUMNS * 64
 
@@ -94,7 +94,8 @@ def test_answers_of_a_gpu(name: str) -> None:
     opcode, selector, *where = name.split(" ")
     held = answers()[name]
     registers = held.shape[1] // 2
-    text = ptx(opcode, registers, int(selector), bool(where), tail_of(opcode, bool(where)), PLAIN_A, PLAIN_B)
+    sparse = None if selector == "none" else int(selector)
+    text = ptx(opcode, registers, sparse, bool(where), tail_of(opcode, bool(where)), PLAIN_A, PLAIN_B)
     operands = {"c": held[:, :registers], **{k: answers()[f"{name}:{k}"] for k in "abe"}}
     result, d = launch(text, operands)
     assert result.findings == ()
