@@ -343,7 +343,7 @@ class Entry:
             bulk_bytes=BULK_BYTES if recipe.uses_bulk else 0,
             perform=address("bulk_perform") if recipe.uses_bulk else 0,
             combine=address("bulk_combine") if recipe.uses_reduction else 0,
-            multiply=address("wgmma_multiply") if recipe.uses_wgmma else 0,
+            multiply=address(f"wgmma_{'general_' * recipe.uses_general_wgmma}multiply") if recipe.uses_wgmma else 0,
             tensor_memory_bytes=TENSOR_MEMORY_BYTES if recipe.uses_tensor_memory else 0,
             tensor_step=address("tcgen05_step") if recipe.uses_tensor_memory else 0,
             asynchrony=asynchrony_of(asynchrony)[0],

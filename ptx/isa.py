@@ -217,6 +217,7 @@ class Isa:
         self.version = version
         self.ops: list[Op] = []
         self._by_name: dict[str, list[Op]] = {}
+        self._left_out: dict[re.Pattern[str], str] = {}
         self._forms: dict[tuple[Any, ...], Form] = {}
 
     def op(
@@ -283,6 +284,10 @@ class Isa:
             return meaning
 
         return declare
+
+    def leave_out(self, opcodes: str, reason: str) -> None:
+        """Say why instructions whose opcode has a match of the regular expression are refused."""
+        self._left_out[re.compile(opcodes)] = reason
 
     def match(self, inst: ir.Inst) -> Form:
         """The form of an instruction: its record, modifiers, operand types. Cached by what it depends on.
@@ -361,8 +366,9 @@ class Isa:
                 where=place(inst),
                 help="; ".join(f"the form is: {r.syntax}" for r, _ in candidates),
             )
+        why = next((f": {r}" for p, r in self._left_out.items() if p.search(inst.opcode)), "")
         raise Unsupported(
-            f"instruction '{inst.opcode}' is not modelled",
+            f"instruction '{inst.opcode}' is not modelled{why}",
             where=place(inst),
             notes=tuple(f"modelled form: {o.syntax.split(' ')[0]}" for o in self._by_name.get(inst.op, ())),
             help="nothing was executed; report the instruction, or compile the kernel without it",

@@ -17,8 +17,10 @@ from interp.launch import Module
 Words = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 ORDERED = (0x4, 0x8, 0x9, 0xC, 0xD, 0xE)
-"""Metadata nibbles that the manual gives a meaning; of tf32 the second half of `TF32_METADATA`."""
+"""Metadata nibbles that the manual gives a meaning; of tf32 `TF32_METADATA`. Kind "any metadata": all there are, also
+indices out of order and the same twice, which the units take as they are."""
 TF32_METADATA = (0x4, 0xE)
+ANY_METADATA = tuple(range(16))
 WARPS, SEED, BATCH = 12, 11, 20
 
 
@@ -92,6 +94,13 @@ def _sparse() -> Iterator[Case]:
                     f"mma.sp::ordered_metadata.sync.aligned.{shape}.row.col.{d}.{kind}.{kind}.{d}", (c, d),
                     ((a, kind), (a, kind), (c, d), (1, metadata)), f"{selector}",
                 )  # fmt: skip
+    for x in ("e4m3", "e5m2"):
+        for y in ("e4m3", "e5m2"):
+            for variant, metadata in (("::ordered_metadata", "metadata"), ("", "any metadata")):
+                yield Case(
+                    f"mma.sp{variant}.sync.aligned.m16n8k64.row.col.f32.{x}.{y}.f32", (4, "f32"),
+                    ((4, x), (4, y), (4, "f32"), (1, metadata)), "0",
+                )  # fmt: skip
     for shape, bits, a, selectors in (("m16n8k32", 8, 2, 2), ("m16n8k64", 8, 4, 1), ("m16n8k64", 4, 2, 2),
                                       ("m16n8k128", 4, 4, 1)):  # fmt: skip
         for selector in range(selectors):
@@ -122,13 +131,24 @@ SCALED = (
      ((0, 0), (0, 1))),
 )  # fmt: skip
 """Opcode without its head, type of the scales, kinds of A and B, selectors (byte, lane) of both."""
+SPARSE_SCALED = (
+    ("m16n8k64.row.col.kind::mxf8f6f4.block_scale.f32.e5m2.e3m2.f32.ue8m0", "ue8m0", ("e5m2", "e3m2"), (1, 1)),
+    ("m16n8k128.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", "ue8m0", ("int", "int"), (2, 0)),
+    ("m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3", "ue4m3", ("int", "int"),
+     (0, 1)),
+)  # fmt: skip
 
 
 def scaled() -> Iterator[Case]:
+    sources: tuple[tuple[int, str], ...]
     for rest, scale, (x, y), selectors in SCALED:
         for byte, lane in selectors:
             sources = ((4, x), (2, y), (4, "f32"), (1, scale), (1, scale))
             yield Case(f"mma.sync.aligned.{rest}", (4, "f32"), sources, f"{byte} {lane}", "sm_120a")
+    for rest, scale, (x, y), (byte, lane) in SPARSE_SCALED:
+        sources = ((4, x), (4, y), (4, "f32"), (1, "metadata"), (1, scale), (1, scale))
+        opcode = f"mma.sp::ordered_metadata.sync.aligned.{rest}"
+        yield Case(opcode, (4, "f32"), sources, f"{byte} {lane}", "sm_120a")
 
 
 def cases() -> list[Case]:
@@ -168,7 +188,8 @@ def ptx(batch: list[Case]) -> str:
         d = "{" + ", ".join(f"%{'y' if wide else 'o'}{k}" for k in range(case.results[0])) + "}"
         if case.sources[-1][1] in ("ue8m0", "ue4m3"):
             chosen = "{" + case.tail.replace(" ", ", ") + "}"
-            operands = [*operands[:-1], chosen, operands[-1], chosen]
+            selector = ["0"] if case.sources[-3][1] == "metadata" else []
+            operands = [*operands[:-2], *selector, operands[-2], chosen, operands[-1], chosen]
         elif case.tail:
             operands.append(case.tail)
         lines.append(f"{case.opcode} {d}, {', '.join(operands)};")
@@ -206,7 +227,8 @@ def _source(rng: np.random.Generator, kind: str, registers: int, spread: int) ->
     if kind == "int":
         return rng.integers(0, 1 << 32, (32, registers), dtype=np.uint64).astype(np.uint32)
     if kind.endswith("metadata"):
-        nibbles = rng.choice(np.array(TF32_METADATA if kind[0] == "t" else ORDERED, np.uint64), (32, registers, 8))
+        allowed = {"t": TF32_METADATA, "a": ANY_METADATA}.get(kind[0], ORDERED)
+        nibbles = rng.choice(np.array(allowed, np.uint64), (32, registers, 8))
         packed: Words = (nibbles << np.arange(0, 32, 4, dtype=np.uint64)).sum(-1).astype(np.uint32)
         return packed
     if kind in ("ue8m0", "ue4m3"):

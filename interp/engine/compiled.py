@@ -37,6 +37,7 @@ class Recipe(msgspec.Struct, frozen=True):
     uses_bulk: bool
     uses_reduction: bool
     uses_wgmma: bool
+    uses_general_wgmma: bool
     uses_tensor_memory: bool
     waits: tuple[tuple[int, int], ...]  # (region in which parked lanes resume, site of what they wait at)
 
@@ -83,6 +84,7 @@ def asynchronous(symbols: Iterable[str]) -> dict[str, bool]:
     return {
         "uses_async": bool(names), "uses_bulk": bulk, "uses_reduction": any(s.endswith("_reduce") for s in names),
         "uses_wgmma": any(s.startswith("async_wgmma") for s in names),
+        "uses_general_wgmma": "async_wgmma_general" in names,
         "uses_tensor_memory": any(s.startswith("async_tcgen05") for s in names),
     }  # fmt: skip
 

@@ -24,8 +24,8 @@ from ptx.errors import Unsupported
 from ptx.isa import Cost, Effect, Varies
 
 REF = "warp-level-matrix-instructions-mma"
-_TYPES = (".e4m3", ".e5m2", ".e2m3", ".e3m2", ".e2m1")
-_COMMON: dict[str, Any] = {
+TYPES = (".e4m3", ".e5m2", ".e2m3", ".e3m2", ".e2m1")
+COMMON: dict[str, Any] = {
     "effect": Effect.WARP, "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "ref": REF,
 }  # fmt: skip
 
@@ -34,7 +34,7 @@ def _once(first: str | None, kind: str | None) -> str | None:
     return None if (first is None) != (kind is None) else "the kind is named once"
 
 
-def _together(first: str | None, kind: str | None, before: str | None, after: str | None) -> str | None:
+def together(first: str | None, kind: str | None, before: str | None, after: str | None) -> str | None:
     if (first is None, kind is None) != (before is None, after is None):
         return "'.block_scale' goes with the kind"
     return _once(first, kind)
@@ -56,8 +56,8 @@ def _legal_narrow(shape: str, dtype: str, atype: str, btype: str, ctype: str, fi
 
 @isa.op("mma.sync.aligned{.first}.shape.row.col{.kind}.dtype.atype.btype.ctype {d}, {a}, {b}, {c}",
         first=(".kind::f8f6f4",), kind=(".kind::f8f6f4",), shape=(".m16n8k16", ".m16n8k32"), dtype=(".f32", ".f16"),
-        ctype=(".f32", ".f16"), atype=_TYPES, btype=_TYPES, types=_narrow_types, constraint=_legal_narrow,
-        since=((8, 7), 100), **_COMMON)
+        ctype=(".f32", ".f16"), atype=TYPES, btype=TYPES, types=_narrow_types, constraint=_legal_narrow,
+        since=((8, 7), 100), **COMMON)
 def mma_f8f6f4(k: Kit, shape: str, dtype: str, atype: str, btype: str, **_: Any) -> Any:
     """d = a * b + c of elements of 8, 6 or 4 bits"""
     if {atype, btype} <= {"e4m3", "e5m2"}:
@@ -71,44 +71,46 @@ def mma_f8f6f4(k: Kit, shape: str, dtype: str, atype: str, btype: str, **_: Any)
     return lambda a, b, c: multiply(*a, *b, *c)
 
 
-_SCALED_TYPES = {
+SCALED_TYPES = {
     "d": ("f32", 4), "a": ("b32", 4), "b": ("b32", 2), "c": ("f32", 4),
     "sa": "b32", "ia": ("b16", 2), "sb": "b32", "ib": ("b16", 2),
 }  # fmt: skip
 _OPERANDS = " {d}, {a}, {b}, {c}, sa, {ia}, sb, {ib}"
 
 
-def _scaled(k: Kit, kind: int, kinds: int, vector: int, float_scale: bool) -> Any:
+def scaled(k: Kit, kind: int, kinds: int, vector: int, float_scale: bool, sparse: bool = False) -> Any:
+    """The meaning of a block-scaled product: (a, b, c[, metadata], scales and selectors of a, of b)."""
     if k.device not in (120, 121):
         raise Unsupported(f"sm_{k.device} has no block-scaled mma.sync", help="sm_120a and sm_121a have it")
-    multiply = k.warp("warp_mma_scaled", (32,) * 4, kind, kinds, vector, int(float_scale))
+    multiply = k.warp("warp_mma_scaled", (32,) * 4, kind, kinds, vector, float_scale | sparse << 1)
     widen = k.zext(16, 32)
 
-    def run(a: Any, b: Any, c: Any, sa: Any, ia: Any, sb: Any, ib: Any) -> Any:
-        return multiply(*a, *b, *c, sa, *(widen(i) for i in ia), sb, *(widen(i) for i in ib))
+    def run(a: Any, b: Any, c: Any, *rest: Any) -> Any:
+        sa, ia, sb, ib = rest[-4:]
+        return multiply(*a, *b, *c, *rest[:-4], sa, *(widen(i) for i in ia), sb, *(widen(i) for i in ib))
 
     return run
 
 
-_MX8, _MX4 = (".kind::mxf8f6f4",), (".kind::mxf4", ".kind::mxf4nvf4")
+MX8, MX4 = (".kind::mxf8f6f4",), (".kind::mxf4", ".kind::mxf4nvf4")
 
 
 @isa.op("mma.sync.aligned{.first}{.before}.m16n8k32.row.col{.kind}{.after}.f32.atype.btype.f32.ue8m0" + _OPERANDS,
-        first=_MX8, kind=_MX8, before=(".block_scale", ".block_scale.scale_vec::1X"),
-        after=(".block_scale", ".block_scale.scale_vec::1X"), atype=_TYPES, btype=_TYPES, types=_SCALED_TYPES,
-        constraint=lambda first, kind, before, after, **_: _together(first, kind, before, after),
-        since=((8, 7), 120), **_COMMON)
+        first=MX8, kind=MX8, before=(".block_scale", ".block_scale.scale_vec::1X"),
+        after=(".block_scale", ".block_scale.scale_vec::1X"), atype=TYPES, btype=TYPES, types=SCALED_TYPES,
+        constraint=lambda first, kind, before, after, **_: together(first, kind, before, after),
+        since=((8, 7), 120), **COMMON)
 def mma_mxf8f6f4(k: Kit, atype: str, btype: str, **_: Any) -> Any:
     """d = (a * scales) * (b * scales) + c, one scale for each row of a and column of b"""
-    return _scaled(k, MXF8F6F4, KINDS[atype] | KINDS[btype] << 8, 1, False)
+    return scaled(k, MXF8F6F4, KINDS[atype] | KINDS[btype] << 8, 1, False)
 
 
-_SIZES = (".block_scale", ".block_scale.scale_vec::2X", ".block_scale.scale_vec::4X")
+SIZES = (".block_scale", ".block_scale.scale_vec::2X", ".block_scale.scale_vec::4X")
 
 
-def _legal_four(first: str | None, kind: str | None, before: str | None, after: str | None, stype: str) -> str | None:
+def legal_four(first: str | None, kind: str | None, before: str | None, after: str | None, stype: str) -> str | None:
     size = before or after or ""
-    if (reason := _together(first, kind, before, after)) is not None:
+    if (reason := together(first, kind, before, after)) is not None:
         return reason
     if (first or kind) == "kind::mxf4":
         return "kind::mxf4 has two scales of ue8m0" if size.endswith("4X") or stype != "ue8m0" else None
@@ -118,9 +120,9 @@ def _legal_four(first: str | None, kind: str | None, before: str | None, after: 
 
 
 @isa.op("mma.sync.aligned{.first}{.before}.m16n8k64.row.col{.kind}{.after}.f32.e2m1.e2m1.f32.stype" + _OPERANDS,
-        first=_MX4, kind=_MX4, before=_SIZES, after=_SIZES, stype=(".ue8m0", ".ue4m3"), types=_SCALED_TYPES,
-        constraint=_legal_four, since=((8, 7), 120), **_COMMON)
+        first=MX4, kind=MX4, before=SIZES, after=SIZES, stype=(".ue8m0", ".ue4m3"), types=SCALED_TYPES,
+        constraint=legal_four, since=((8, 7), 120), **COMMON)
 def mma_mxf4(k: Kit, before: str | None, after: str | None, stype: str, **_: Any) -> Any:
     """d = (a * scales) * (b * scales) + c of FP4, two or four scales for each row of a and column of b"""
     vector = 4 if (before or after or "").endswith("4X") else 2
-    return _scaled(k, MXF4, 0, vector, stype == "ue4m3")
+    return scaled(k, MXF4, 0, vector, stype == "ue4m3")

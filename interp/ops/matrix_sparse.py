@@ -6,7 +6,8 @@ it. `mma.sp` and `mma.sp::ordered_metadata` compute the same; the manual leaves 
 not in order in the latter, and for other selectors. The integers are exact; how the unit groups the products of floats
 is a guess (`interp.tensorcore.table.sparse`).
 
-Not offered: FP8 on sm_90 to sm_103, where the assembler expands it, and sparse block-scaled products.
+FP8 is one operation on sm_89 and sm_120, and code of the assembler's on sm_90 to sm_103
+(`interp.tensorcore.expanded_sparse`). Block-scaled products: `interp.ops.matrix_sparse_scaled`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from interp.ops.matrix_small import dimensions, registers
 from interp.ops.table import isa
 from interp.runtime.matrix_general import pack_extra, pack_shape
 from interp.tensorcore.model import F16, F32, KINDS
-from interp.tensorcore.table import narrow, sparse
+from interp.tensorcore.table import EXPANDED_FP8, narrow, sparse
+from ptx.errors import Unsupported
 from ptx.isa import Cost, Effect, Varies
 
 REF = "warp-level-matrix-instructions-mma-sp"
 _VARIANTS = (".sp", ".sp::ordered_metadata")
+ORDERED = (".sp::ordered_metadata",)
+"""With kinds it stands behind the name or behind the kind."""
 _FLOAT_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "e2m3": 8, "e3m2": 8, "e2m1": 8}
 _DEPTHS = {"f16": (16, 32), "bf16": (16, 32), "tf32": (8, 16), "e4m3": (64,), "e5m2": (64,), "s8": (32, 64),
            "u8": (32, 64), "s4": (64, 128), "u4": (64, 128)}
@@ -58,9 +62,25 @@ def _legal(shape: str, atype: str, btype: str, f: int = 0, dtype: str = "s32", c
     return None if 0 <= f < _count(shape, atype) else "no such sparsity selector for the shape"
 
 
+def _expanded(k: Kit, dtype: str, atype: str, btype: str) -> Any:
+    if dtype != "f32":
+        raise Unsupported(
+            f"mma.sp of FP8 with {dtype} results on sm_{k.device}: the assembler refuses it there",
+            help="run it on a device that has the instruction (sm_120)",
+        )
+    numbers = sparse(k.device, "f16", dtype)
+    kinds = KINDS[atype] | KINDS[btype] << 8
+    multiply = k.warp(
+        "warp_mma_sp_fp8_expanded", (32,) * 4, kinds, numbers.block | numbers.fraction << 8, numbers.floor
+    )
+    return lambda a, b, c, e: multiply(*a, *b, *c, e)
+
+
 def _float(k: Kit, shape: str, dtype: str, atype: str, btype: str, f: int) -> Any:
     rows, depth = dimensions(shape)
     bits = _FLOAT_BITS[atype]
+    if k.device in EXPANDED_FP8 and {atype, btype} <= {"e4m3", "e5m2"}:
+        return _expanded(k, dtype, atype, btype)
     small = "." + atype not in _FP8 and bits == 8 or "." + btype not in _FP8 and bits == 8
     numbers = narrow(k.device, dtype) if small else sparse(k.device, atype, dtype)
     out = F16 if dtype == "f16" else F32
@@ -89,13 +109,17 @@ def mma_sp(k: Kit, shape: str, dtype: str, atype: str, btype: str, f: int, **_: 
     return _float(k, shape, dtype, atype, btype, f)
 
 
-@isa.op("mma.sp::ordered_metadata.sync.aligned{.first}.m16n8k64.row.col{.kind}.dtype.atype.btype.ctype "
+def _legal_kind(early: str | None, late: str | None, first: str | None, kind: str | None, **mods: Any) -> str | None:
+    if (early is None) == (late is None) or (first is None) == (kind is None):
+        return "the kind and '.sp::ordered_metadata' are named once"
+    return _legal("m16n8k64", **mods)
+
+
+@isa.op("mma{.early}.sync.aligned{.first}{.late}.m16n8k64.row.col{.kind}.dtype.atype.btype.ctype "
         "{d}, {a}, {b}, {c}, e, #f",
-        first=(".kind::f8f6f4",), kind=(".kind::f8f6f4",), dtype=(".f32", ".f16"), ctype=(".f32", ".f16"),
-        atype=_F8F6F4, btype=_F8F6F4, since=((8, 7), 120),
-        **{**_FLOAT, "types": lambda **mods: _types("m16n8k64", **mods),
-           "constraint": lambda first, kind, **mods: _legal("m16n8k64", **mods) if (first is None) != (kind is None)
-           else "the kind is named once"})
+        early=ORDERED, late=ORDERED, first=(".kind::f8f6f4",), kind=(".kind::f8f6f4",), dtype=(".f32", ".f16"),
+        ctype=(".f32", ".f16"), atype=_F8F6F4, btype=_F8F6F4, since=((8, 7), 120),
+        **{**_FLOAT, "types": lambda **mods: _types("m16n8k64", **mods), "constraint": _legal_kind})
 def mma_sp_f8f6f4(k: Kit, dtype: str, atype: str, btype: str, f: int, **_: Any) -> Any:
     """d = a * b + c, a sparse, elements of 8 bits and less in bytes"""
     return _float(k, "m16n8k64", dtype, atype, btype, f)

@@ -33,6 +33,7 @@ from interp.runtime import (
     waiting,
     warp,
     wgmma,
+    wgmma_general,
     wmma,
 )
 from interp.runtime.lane import LANE_FUNCTIONS
@@ -41,5 +42,6 @@ __all__ = [
     "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "atomics_wide", "bit_search", "bulk",
     "bulk_cluster", "cluster", "cluster_launch", "conversion", "conversion_tiny", "fill", "matrix", "matrix_general",
     "mbarrier", "measured", "named_barrier", "printing", "scheduler", "special", "tcgen05", "tcgen05_step",
-    "tensor_access", "tensor_gather", "tensor_map", "tensor_memory", "waiting", "warp", "wgmma", "wmma",
+    "tensor_access", "tensor_gather", "tensor_map", "tensor_memory", "waiting", "warp", "wgmma",
+    "wgmma_general", "wmma",
 ]  # fmt: skip

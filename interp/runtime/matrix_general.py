@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from interp.runtime.native import symbol
 from interp.runtime.raw import load_u32
+from interp.tensorcore.expanded_sparse import mma_sp_fp8_expanded
 from interp.tensorcore.general import mma_f64_directed, mma_float, mma_integer, mma_scaled
 from interp.tensorcore.volta import mma_884
 
@@ -39,6 +40,18 @@ def warp_mma_general(
     )  # fmt: skip
 
 
+@symbol("warp_mma_sp_fp8_expanded")
+def warp_mma_sp_fp8_expanded(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int,
+    kinds: int, numbers: int, floor: int, p3: int,
+) -> None:  # fmt: skip
+    """kinds of A and B, a byte each; numbers: block, fraction bits, a byte each."""
+    mma_sp_fp8_expanded(
+        results, operands, operands + 512, operands + 1024, operands + 1536, kinds & 255, kinds >> 8, numbers & 255,
+        numbers >> 8, floor,
+    )  # fmt: skip
+
+
 @symbol("warp_mma_integer")
 def warp_mma_integer(
     ctx: int, warp: int, site: int, mask: int, results: int, operands: int,
@@ -66,15 +79,18 @@ def warp_mma_f64_directed(
 @symbol("warp_mma_scaled")
 def warp_mma_scaled(
     ctx: int, warp: int, site: int, mask: int, results: int, operands: int,
-    kind: int, kinds: int, vector: int, float_scale: int,
+    kind: int, kinds: int, vector: int, flags: int,
 ) -> None:  # fmt: skip
-    """Behind A, B and C: scales of A, their byte and lane selectors (the same in all lanes), those of B."""
-    scales_a = operands + 128 * 10
+    """Behind A, B, C and, of sparse products, metadata: scales of A, their byte and lane selectors (the same in all
+    lanes), those of B. flags: bit 0 for scales of ue4m3, bit 1 for a sparse A."""
+    sparse = flags >> 1
+    c = operands + 128 * (8 if sparse else 6)
+    scales_a = c + 128 * (5 if sparse else 4)
     scales_b = scales_a + 128 * 3
     mma_scaled(
-        results, operands, operands + 512, operands + 768, scales_a, scales_b,
+        results, operands, operands + 512, c, scales_a, scales_b,
         load_u32(scales_a + 128) & 3, load_u32(scales_a + 256) & 1, load_u32(scales_b + 128) & 3,
-        load_u32(scales_b + 256) & 3, kind, kinds & 255, kinds >> 8, vector, float_scale,
+        load_u32(scales_b + 256) & 3, kind, kinds & 255, kinds >> 8, vector, flags & 1, c + 512, sparse,
     )  # fmt: skip
 
 

@@ -5,7 +5,8 @@ figures of the last as CUTLASS writes them, `cute/atom/mma_traits_sm100_frag.hpp
 
 A shared memory descriptor has the start address, leading and stride offsets in units of 16 bytes, and a swizzling mode
 that is applied to the address, as for `wgmma`. An operand is gathered as rows of 32 bytes, one row of A or one column
-of B each, with k ascending; all kinds have a K of 32 bytes. 6- and 4-bit numbers of kind::f8f6f4 and mxf8f6f4 lie in
+of B each, with k ascending; all kinds have a K of 32 bytes, but K = 96 of 4 bits has 48, and of a sparse product B
+has twice what is stored of A. 6- and 4-bit numbers of kind::f8f6f4 and mxf8f6f4 lie in
 shared memory packed in the first 12 or 8 of each 16 bytes, and are put into a byte each (bits 5:0, e2m1: 5:2), as
 tensor memory has them.
 
@@ -36,7 +37,7 @@ from interp.runtime.raw import (
 )
 from interp.runtime.tensor_layout import swizzled
 from interp.runtime.tensor_memory import CELLS, cell
-from interp.runtime.tensor_reasons import ABSOLUTE_STRIDE, BAD_SWIZZLE, BAD_VERSION, BASE_OFFSET
+from interp.runtime.tensor_reasons import BAD_SWIZZLE, BAD_VERSION, BASE_OFFSET
 from interp.tensorcore.blocks import E2M1, E2M3
 
 ROW_BYTES = 32
@@ -58,11 +59,19 @@ def descriptor_reason(descriptor: int) -> int:
         return i64(BAD_SWIZZLE)
     if descriptor >> 46 & 7 != 1:
         return i64(BAD_VERSION)
-    if descriptor >> 49 & 7:
-        return i64(BASE_OFFSET)
-    if descriptor >> 52 & 1:
-        return i64(ABSOLUTE_STRIDE)
-    return i64(0)
+    return i64(BASE_OFFSET) if descriptor >> 49 & 7 else i64(0)
+
+
+@native
+def is_absolute(descriptor: int) -> bool:
+    """Whether the leading offset is the address where rows go on behind their 128 bytes."""
+    return descriptor >> 52 & 1 != 0
+
+
+@native
+def crosses_line(descriptor: int) -> bool:
+    """Whether 48 bytes from the start address on go beyond 128 bytes."""
+    return (descriptor & 7) > 5
 
 
 @native
@@ -74,12 +83,15 @@ def _swizzle(mode: int, address: int) -> int:
 
 @native
 def chunk_address(descriptor: int, row: int, chunk: int) -> int:
-    """Shared address of 16 bytes of a K-major matrix: bytes 16 * chunk of the k of a row."""
+    """Shared address of 16 bytes of a K-major matrix: bytes 16 * chunk of the k of a row. With an absolute leading
+    dimension (128-byte swizzling) a row goes on there behind the end of its 128 bytes."""
     start, mode = (descriptor & 0x3FFF) << 4, swizzle_mode(descriptor)
     leading, stride = (descriptor >> 16 & 0x3FFF) << 4, (descriptor >> 32 & 0x3FFF) << 4
     if mode == 0:
         return start + (row >> 3) * stride + (row & 7) * 16 + chunk * leading
     width = i64(256) >> (mode >> 1)
+    if is_absolute(descriptor) and (descriptor & 7) + chunk >= 8:
+        return _swizzle(mode, leading + (row >> 3) * stride + (row & 7) * width + ((descriptor & 7) + chunk - 8) * 16)
     return _swizzle(mode, start + (row >> 3) * stride + (row & 7) * width + chunk * 16)
 
 
@@ -121,16 +133,19 @@ def unpack_chunk(source: int, bits: int, shift: int, target: int) -> None:
 
 @native
 def gather_shared(
-    ctx: int, warp: int, site: int, descriptor: int, transpose: bool, size: int, kind: int, rows: int, target: int
-) -> bool:
-    """`rows` rows to target, ROW_BYTES each; False after a fault. `kind`: unpacked if it is a small one."""
+    ctx: int, warp: int, site: int, descriptor: int, transpose: bool, size: int, kind: int, first: int, rows: int,
+    chunks: int, target: int,
+) -> bool:  # fmt: skip
+    """`rows` rows from row `first` on to target, 16 * chunks bytes each; False after a fault. `kind`: unpacked if it
+    is a small one."""
+    width = 16 * chunks
     if transpose:
-        for k in range(ROW_BYTES // size):
+        for k in range(width // size):
             for row in range(rows):
-                source = shared_host(ctx, warp, site, element_address(descriptor, size, row, k), size)
+                source = shared_host(ctx, warp, site, element_address(descriptor, size, first + row, k), size)
                 if source == 0:
                     return False
-                at = target + ROW_BYTES * row + size * k
+                at = target + width * row + size * k
                 if size == 1:
                     store_u8(at, load_u8(source))
                 elif size == 2:
@@ -139,11 +154,11 @@ def gather_shared(
                     store_u32(at, load_u32(source))
         return True
     for row in range(rows):
-        for chunk in range(2):
-            source = shared_host(ctx, warp, site, chunk_address(descriptor, row, chunk), 16)
+        for chunk in range(chunks):
+            source = shared_host(ctx, warp, site, chunk_address(descriptor, first + row, chunk), 16)
             if source == 0:
                 return False
-            at = target + ROW_BYTES * row + 16 * chunk
+            at = target + width * row + 16 * chunk
             if kind >= E2M3:
                 unpack_chunk(source, 4 if kind == E2M1 else 6, 2 if kind == E2M1 else 0, at)
             else:
@@ -159,10 +174,10 @@ def row_lane(layout: int, base: int, row: int) -> int:
 
 
 @native
-def gather_lanes(ctx: int, layout: int, address: int, rows: int, target: int) -> None:
-    """Rows of A from allocated tensor memory, eight columns each."""
+def gather_lanes(ctx: int, layout: int, address: int, rows: int, chunks: int, target: int) -> None:
+    """Rows of A from allocated tensor memory, four columns a chunk."""
     cells = get(ctx + _MEMORY) + CELLS
     for row in range(rows):
         lane = row_lane(layout, address >> 16, row)
-        for c in range(ROW_BYTES // 4):
-            store_u32(target + ROW_BYTES * row + 4 * c, load_u32(cell(cells, lane, (address & 0xFFFF) + c)))
+        for c in range(4 * chunks):
+            store_u32(target + 16 * chunks * row + 4 * c, load_u32(cell(cells, lane, (address & 0xFFFF) + c)))

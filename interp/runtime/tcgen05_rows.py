@@ -1,12 +1,7 @@
 """Rows of a `tcgen05.mma` in one CTA: from gathered operands to cells of tensor memory.
 
 Types and kinds that `mma.sync` and `wgmma` also have go, in strips of 16 rows, through their vector code
-(`interp.tensorcore.fast`, `integers`), from the same fragments; scaled kinds, 4- and 6-bit types and scale-input-d go
-one result at a time through the scalar law (`interp.tensorcore.blocks`).
-
-Scales lie in tensor memory by 32 rows: that of row r of A at lane r mod 32, column r / 32, in the byte that the
-instruction descriptor says, and that of column n of B likewise. Each of the four quarters of the lanes has to hold a
-copy; a result reads that of its own quarter, so a forgotten copy gives wrong results.
+(`interp.tensorcore.fast`, `integers`), from the same fragments; the rest goes one result at a time (`tcgen05_law`).
 
 D in f16 is the lower half of a cell; the upper half becomes zero (not measured).
 """
@@ -28,46 +23,24 @@ from interp.runtime.raw import (
     u32,
     u64,
 )
-from interp.runtime.tcgen05 import (
-    BLOCK_SHIFT,
+from interp.runtime.tcgen05 import T_D, T_ENABLE, T_FLAGS, T_FLOOR, T_FLOOR_HALF, T_IDESC, T_MASKS, T_NUMBERS
+from interp.runtime.tcgen05_matrix import ROW_BYTES, TWO, row_lane
+from interp.runtime.tcgen05_rules import (
     KIND_F8F6F4,
     KIND_F16,
     KIND_I8,
-    KIND_MXF4,
-    KIND_MXF8F6F4,
     KIND_TF32,
     MASKS_SHIFT,
-    SCALE_D_SHIFT,
-    T_D,
-    T_ENABLE,
-    T_FLAGS,
-    T_FLOOR,
-    T_FLOOR_HALF,
-    T_IDESC,
-    T_MASKS,
-    T_NUMBERS,
-    T_SCALE_A,
-    T_SCALE_B,
     columns_of,
     element_size,
 )
-from interp.runtime.tcgen05_matrix import ROW_BYTES, TWO, row_lane
 from interp.runtime.tensor_memory import CELLS, cell
-from interp.tensorcore.blocks import (
-    E2M1,
-    E2M3,
-    E3M2,
-    decode_row,
-    dot_terms,
-    small_fraction,
-)
+from interp.tensorcore.blocks import E2M1, E2M3, E3M2
 from interp.tensorcore.fast import mma_tiles
 from interp.tensorcore.integers import mma_s8
 from interp.tensorcore.model import BF16, E4M3, E5M2, F16, F32, TF32
-from interp.tensorcore.scaled import decode_nibbles, dot_groups
 
 _MEMORY = 8 * CTX["TENSOR_MEMORY"]
-_NAN_SCALE = 0xFF
 
 
 @native
@@ -85,7 +58,8 @@ def element_kind(kind: int, code: int) -> int:
 
 
 @native
-def _out_kind(kind: int, idesc: int) -> int:
+def out_kind_of(kind: int, idesc: int) -> int:
+    """Type of D, of kinds of floats."""
     return i64(F16 if kind in (KIND_F16, KIND_F8F6F4) and idesc >> 4 & 3 == 0 else F32)
 
 
@@ -108,7 +82,7 @@ def _fragment(rows: int, count: int, step: int, target: int) -> None:
 
 
 @native
-def _disabled(entry: int, half: int, lane: int) -> bool:
+def is_disabled(entry: int, half: int, lane: int) -> bool:
     """Whether disable-output-lane names a lane."""
     if get(entry + T_FLAGS) >> MASKS_SHIFT & 15 == 0:
         return False
@@ -130,7 +104,7 @@ def multiply_by_strips(
     """Rows of A times columns of B (both as gathered, and changed here) by the vector code."""
     flags, idesc, d = get(entry + T_FLAGS), get(entry + T_IDESC), get(entry + T_D)
     kind, n, enable = flags & 7, columns_of(idesc), get(entry + T_ENABLE) != 0
-    size, out_kind = element_size(kind), _out_kind(kind, idesc)
+    size, out_kind = element_size(kind), out_kind_of(kind, idesc)
     halves = out_kind == F16
     fragment_a, fragment_b, tiles = stack_scratch(512), stack_scratch(8192), stack_scratch(16384)
     if idesc >> 13 & 1:
@@ -170,65 +144,6 @@ def multiply_by_strips(
             first = lane + part * (64 if layout == TWO else 32)
             target = cell(cells, first, (d & 0xFFFF) + j - part * width)
             for i in range(16):
-                if not _disabled(entry, half, first + i):
+                if not is_disabled(entry, half, first + i):
                     at = tiles + _tile_word(halves, i, j)
                     store_u32(target + 4 * i, u32(load_u16(at)) if halves else load_u32(at))
-
-
-@native
-def _scale_word(cells: int, address: int, quarter: int, row: int) -> int:
-    return i64(load_u32(cell(cells, 32 * quarter + (row & 31), (address & 0xFFFF) + (row >> 5))))
-
-
-@native
-def multiply_by_law(ctx: int, entry: int, a: int, b: int, rows: int, layout: int, width: int, half: int) -> None:
-    """Rows of A times columns of B (both as gathered), one result after the other."""
-    flags, idesc, d = get(entry + T_FLAGS), get(entry + T_IDESC), get(entry + T_D)
-    kind, n, enable = flags & 7, columns_of(idesc), get(entry + T_ENABLE) != 0
-    row_a, all_b = stack_scratch(256), stack_scratch(65536)
-    packed, scaled = kind >= KIND_MXF4, kind >= KIND_MXF8F6F4
-    length = i64(64) if packed else ROW_BYTES // element_size(kind)
-    kind_a = i64(0) if packed else element_kind(kind, idesc >> 7 & 7)
-    kind_b = i64(0) if packed else element_kind(kind, idesc >> 10 & 7)
-    negate_a, negate_b = idesc >> 13 & 1 != 0, idesc >> 14 & 1 != 0
-    stride = length if packed else 8 * length
-    for j in range(n):
-        if packed:
-            decode_nibbles(b + ROW_BYTES * j, length, negate_b, all_b + stride * j)
-        else:
-            decode_row(b + ROW_BYTES * j, kind_b, length, negate_b, all_b + stride * j)
-    out_kind, c_shift = _out_kind(kind, idesc), -(flags >> SCALE_D_SHIFT & 15)
-    floor, fraction = get(entry + (T_FLOOR_HALF if out_kind == F16 else T_FLOOR)), get(entry + T_NUMBERS) & 255
-    scale_bits = i64(0) if packed else small_fraction(kind_a) + small_fraction(kind_b)
-    ue4m3, per_scale = idesc >> 23 & 1 == 0, (flags >> BLOCK_SHIFT & 255) // 16
-    id_a, id_b = 8 * (idesc >> 29 & 3), 8 * (idesc >> 4 & 3)
-    cells = get(ctx + _MEMORY) + CELLS
-    for row in range(rows):
-        if packed:
-            decode_nibbles(a + ROW_BYTES * row, length, negate_a, row_a)
-        else:
-            decode_row(a + ROW_BYTES * row, kind_a, length, negate_a, row_a)
-        for j in range(n):
-            part = j // width
-            lane = row_lane(layout, d >> 16, row) + part * (64 if layout == TWO else 32)
-            if _disabled(entry, half, lane):
-                continue
-            column = j - part * width
-            at = cell(cells, lane, (d & 0xFFFF) + column)
-            c = u32(0)
-            if enable:
-                c = u32(load_u16(at)) if out_kind == F16 else load_u32(at)
-            scale_a, scale_b = i64(0), i64(0)
-            if scaled:
-                scale_a = _scale_word(cells, get(entry + T_SCALE_A), lane >> 5, row) >> id_a
-                scale_b = _scale_word(cells, get(entry + T_SCALE_B), lane >> 5, column) >> id_b
-            if packed:
-                word = dot_groups(row_a, all_b + stride * j, scale_a, scale_b, per_scale, ue4m3, c)
-            elif scaled and (scale_a & 255 == _NAN_SCALE or scale_b & 255 == _NAN_SCALE):
-                word = u32(0x7FFFFFFF)
-            else:
-                shift = (scale_a & 255) + (scale_b & 255) - 254 if scaled else i64(0)
-                word = dot_terms(
-                    row_a, all_b + stride * j, length, scale_bits, c, out_kind, shift, c_shift, fraction, floor
-                )
-            store_u32(at, u32(word))

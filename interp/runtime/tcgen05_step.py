@@ -12,38 +12,28 @@ from interp.runtime.bulk_list import COUNT, DONE, E_KIND, E_SITE, E_WARP, ENTRY_
 from interp.runtime.indirect import STEP_SIGNATURE
 from interp.runtime.layout import CTX
 from interp.runtime.native import symbol
-from interp.runtime.raw import i64, load_u32, native, stack_scratch, store_u32
+from interp.runtime.raw import i64, load_u32, native, stack_scratch, store_u32, store_u64, u64
 from interp.runtime.tcgen05 import (
-    A_IN_TENSOR_MEMORY,
-    KIND_F8F6F4,
-    KIND_I8,
-    KIND_MXF4,
-    KIND_MXF8F6F4,
     MULTIPLY,
-    PAIR,
-    SCALE_D_SHIFT,
     SPREAD_02_13,
     SPREAD_ALL,
     SPREAD_NONE,
-    STATIONARY,
     T_A,
     T_B,
     T_D,
     T_ENABLE,
     T_FLAGS,
     T_IDESC,
+    T_METADATA,
     T_OPERATION,
     T_SCALE_A,
     T_SCALE_B,
-    columns_of,
-    element_size,
-    rows_of,
 )
+from interp.runtime.tcgen05_law import multiply_by_law, scale_columns
 from interp.runtime.tcgen05_matrix import (
     FOUR,
     FULL,
     HALF,
-    ROW_BYTES,
     TWO,
     chunk_address,
     gather_lanes,
@@ -51,7 +41,26 @@ from interp.runtime.tcgen05_matrix import (
     shared_host,
     unpack_chunk,
 )
-from interp.runtime.tcgen05_rows import element_kind, multiply_by_law, multiply_by_strips
+from interp.runtime.tcgen05_metadata import is_wide
+from interp.runtime.tcgen05_rows import element_kind, multiply_by_strips
+from interp.runtime.tcgen05_rules import (
+    A_IN_TENSOR_MEMORY,
+    KIND_F8F6F4,
+    KIND_I8,
+    KIND_MXF4,
+    KIND_MXF8F6F4,
+    PAIR,
+    SCALE_D_SHIFT,
+    SPARSE,
+    STATIONARY,
+    column_chunks,
+    column_shift,
+    columns_of,
+    element_size,
+    is_masked,
+    row_chunks,
+    rows_of,
+)
 from interp.runtime.tensor_memory import CELLS, cell, check_columns, memory_fault
 from interp.runtime.tensor_reasons import MISALIGNED_LANE
 
@@ -91,22 +100,36 @@ def _multiply(ctx: int, entry: int) -> None:
     warp, site = get(entry + E_WARP), get(entry + E_SITE)
     kind, n = flags & 7, columns_of(idesc)
     integer = kind == KIND_I8
-    b = stack_scratch(8192)
+    b, chunks = stack_scratch(16384), column_chunks(flags, idesc)
     kind_b = i64(0) if integer or kind >= KIND_MXF4 else element_kind(kind, idesc >> 10 & 7)
     first, ctas = ctx, i64(1)
     if flags & PAIR:
         first, ctas = peer(ctx, get(ctx + _RANK) & ~i64(1)), i64(2)
+    shift = column_shift(get(entry + T_SCALE_A)) if flags & STATIONARY else i64(0)
     for c in range(ctas):
-        at = b + c * (n // ctas) * ROW_BYTES
+        at = b + c * (n // ctas) * 16 * chunks
         owner = peer(first, get(first + _RANK) + c)
         transpose, size = idesc >> 16 & 1 != 0, element_size(kind)
-        if not gather_shared(owner, warp, site, get(entry + T_B), transpose, size, kind_b, n // ctas, at):
+        if not gather_shared(
+            owner, warp, site, get(entry + T_B), transpose, size, kind_b, shift, n // ctas, chunks, at
+        ):
             _pass_on(ctx, owner)
             return
+    if flags & STATIONARY:
+        _clear_columns(get(entry + T_SCALE_A), rows_of(kind, idesc), n, chunks, b)
     for c in range(ctas):
         owner = peer(first, get(first + _RANK) + c)
         _multiply_rows(owner, entry, b, c)
         _pass_on(ctx, owner)
+
+
+@native
+def _clear_columns(zeros: int, m: int, n: int, chunks: int, b: int) -> None:
+    """Columns of B that a zero-column mask names become zero."""
+    for column in range(n):
+        if is_masked(zeros, m, n * m >> 7, column):
+            for i in range(2 * chunks):
+                store_u64(b + 16 * chunks * column + 8 * i, u64(0))
 
 
 @native
@@ -133,29 +156,43 @@ def _multiply_rows(ctx: int, entry: int, b: int, half: int) -> None:
     width = n // parts
     if not check_columns(ctx, warp, site, d, d & 0xFFFF, width):
         return
-    fragments = stack_scratch(4096)
+    fragments, chunks = stack_scratch(8192), row_chunks(kind, idesc)
     kind_a = i64(0) if kind == KIND_I8 or kind >= KIND_MXF4 else element_kind(kind, idesc >> 7 & 7)
     if flags & A_IN_TENSOR_MEMORY:
         if a >> 16 != (d >> 16 if layout == HALF else 0):
             memory_fault(ctx, warp, site, a, MISALIGNED_LANE)
             return
-        if not check_columns(ctx, warp, site, a, a & 0xFFFF, ROW_BYTES // 4):
+        if not check_columns(ctx, warp, site, a, a & 0xFFFF, 4 * chunks):
             return
-        gather_lanes(ctx, layout, a, rows, fragments)
+        gather_lanes(ctx, layout, a, rows, chunks, fragments)
     elif not gather_shared(
-        ctx, warp, site, a, idesc >> 15 & 1 != 0, element_size(kind), kind_a, rows, fragments
+        ctx, warp, site, a, idesc >> 15 & 1 != 0, element_size(kind), kind_a, i64(0), rows, chunks, fragments
     ):
         return
     if kind >= KIND_MXF8F6F4:
         for at, count in ((get(entry + T_SCALE_A), rows), (get(entry + T_SCALE_B), width)):
-            if not check_columns(ctx, warp, site, at, at & 0xFFFF, (count + 31) // 32):
+            if not check_columns(ctx, warp, site, at, at & 0xFFFF, scale_columns(kind, idesc, count)):
                 return
+    sparse = flags & SPARSE != 0
+    if sparse and not _metadata_is_good(ctx, warp, site, get(entry + T_METADATA), kind, idesc):
+        return
     small = kind == KIND_F8F6F4 and (idesc >> 7 & 7 > 1 or idesc >> 10 & 7 > 1)
     lowered = flags >> SCALE_D_SHIFT & 15 != 0 and get(entry + T_ENABLE) != 0
-    if kind >= KIND_MXF8F6F4 or small or lowered:
+    if kind >= KIND_MXF8F6F4 or small or lowered or sparse:
         multiply_by_law(ctx, entry, fragments, b, rows, layout, width, half)
     else:
         multiply_by_strips(ctx, entry, fragments, b, rows, layout, width, half)
+
+
+@native
+def _metadata_is_good(ctx: int, warp: int, site: int, address: int, kind: int, idesc: int) -> bool:
+    """Whether sparsity metadata lies in allocated columns from lane 0 on, with a fault if not."""
+    if address >> 16 != 0:
+        memory_fault(ctx, warp, site, address, MISALIGNED_LANE)
+        return False
+    if is_wide(kind):
+        return check_columns(ctx, warp, site, address, (address & 0xFFFF) + (idesc & 3), 1)
+    return check_columns(ctx, warp, site, address, address & 0xFFFF, 2)
 
 
 @native

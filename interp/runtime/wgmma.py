@@ -14,7 +14,7 @@ the wait), which the manual demands.
 
 Queue of a warp, behind that of `cp.async` (`async_copy`): in its header from byte 192 on the number of entries, the
 first outstanding one and the number of committed groups; entries of ENTRY_BYTES: group, parameters, descriptors,
-scale-d, site; then slots (u32) and the registers of A.
+scale-d, site; then slots (u32), the registers of A and the metadata of a sparse A.
 """
 
 from __future__ import annotations
@@ -54,14 +54,15 @@ from interp.tensorcore.model import F16
 _COUNT, _FIRST, _COMMITTED = 192, 200, 208
 E_GROUP, E_KINDS, E_SHAPE, E_FRACTIONS, E_FLOOR, E_A, E_B, E_SCALE, E_SITE, E_WARP = (8 * i for i in range(10))
 E_SLOTS, E_REGISTERS = 128, 640
-ENTRY_BYTES = 1152
+E_METADATA = 1152
+ENTRY_BYTES = 1280
 WGMMA_BYTES = WGMMA_ENTRIES * ENTRY_BYTES
 _QUEUE, _WARP_ID = 8 * WARP["ASYNC"], 8 * WARP["ID"]
 _MULTIPLY = 8 * CTX["MULTIPLY"]
 _SHARED, _SHARED_SIZE = 8 * CTX["SHARED"], 8 * CTX["SHARED_SIZE"]
 
 A_IN_REGISTERS, TRANSPOSE_A, TRANSPOSE_B, NEGATE_A, NEGATE_B = (1 << i for i in range(5))
-INTEGER, SIGNED_A, SIGNED_B, CLAMP = (1 << i for i in range(5, 9))
+INTEGER, SIGNED_A, SIGNED_B, CLAMP, SPARSE, SECOND_PAIR, BITS = (1 << i for i in range(5, 12))
 """Flags of an instruction, bits 16 ... of the shape parameter; below: block length (8 bits), column tiles (8 bits)."""
 
 
@@ -71,6 +72,16 @@ def async_wgmma(
     kinds: int, shape: int, fractions: int, floor: int,
 ) -> None:  # fmt: skip
     """Operands: slots of the accumulators (32 a vector), A (descriptor or four registers), descriptor of B, scale-d."""
+    if new_entry(ctx, warp, site, operands, kinds, shape, fractions, floor) != 0:
+        issue(ctx, warp)
+
+
+@native
+def new_entry(
+    ctx: int, warp: int, site: int, operands: int, kinds: int, shape: int, fractions: int, floor: int
+) -> int:
+    """Address of the entry of an instruction at the end of the queue, not issued yet, or 0 after a fault; operands as
+    for `async_wgmma`."""
     queue = get(warp + _QUEUE)
     count = get(queue + _COUNT)
     if count == WGMMA_ENTRIES:
@@ -78,7 +89,7 @@ def async_wgmma(
         count = get(queue + _COUNT)
         if count == WGMMA_ENTRIES:
             fault(ctx, warp, site, 0, FAULT_QUEUE_FULL, i64(0), 0)
-            return
+            return i64(0)
     entry = queue + QUEUE_BYTES + count * ENTRY_BYTES
     put(entry + E_GROUP, get(queue + _COMMITTED))
     put(entry + E_KINDS, kinds)
@@ -100,7 +111,14 @@ def async_wgmma(
         at += 256
     put(entry + E_B, get(at))
     put(entry + E_SCALE, i64(load_u32(at + 256) & u32(1)))
-    put(queue + _COUNT, count + 1)
+    return entry
+
+
+@native
+def issue(ctx: int, warp: int) -> None:
+    """The new entry takes effect from now on."""
+    queue = get(warp + _QUEUE)
+    put(queue + _COUNT, get(queue + _COUNT) + 1)
     if right_away(ctx):
         _run_before(ctx, queue, get(queue + _COMMITTED) + 1)
 
@@ -183,7 +201,7 @@ def _host(ctx: int, warp: int, site: int, address: int) -> int:
 
 
 @native
-def _gather(
+def gather(
     ctx: int, warp: int, site: int, descriptor: int, transpose: bool, row: int, target: int, step: int, groups: int
 ) -> bool:
     """Eight rows from `row` on as a fragment: group g of 16 bytes of k at target + g * step, 16 bytes a row."""
@@ -208,7 +226,7 @@ def _gather(
 
 
 @native
-def _negate(fragment: int, count: int, width: int) -> None:
+def negate(fragment: int, count: int, width: int) -> None:
     """Flip the signs of `count` words of elements of `width` bytes."""
     flip = u32(0x80000000)
     if width == 2:
@@ -220,7 +238,7 @@ def _negate(fragment: int, count: int, width: int) -> None:
 
 
 @native
-def _check_descriptor(ctx: int, warp: int, site: int, descriptor: int) -> None:
+def check_descriptor(ctx: int, warp: int, site: int, descriptor: int) -> None:
     """A base offset is not modelled; Triton and CUTLASS place tiles so that it is 0."""
     if descriptor >> 49 & 7:
         fault(ctx, warp, site, 0, FAULT_UNMODELLED, descriptor, 8)
@@ -229,12 +247,13 @@ def _check_descriptor(ctx: int, warp: int, site: int, descriptor: int) -> None:
 @symbol("wgmma_multiply", STEP_SIGNATURE)
 def wgmma_multiply(ctx: int, entry: int) -> int:
     """Compute a warp's rows of one instruction, accumulators in place."""
-    _multiply(ctx, get(entry + E_WARP), entry)
+    multiply(ctx, get(entry + E_WARP), entry)
     return 0
 
 
 @native
-def _multiply(ctx: int, warp: int, entry: int) -> None:
+def multiply(ctx: int, warp: int, entry: int) -> None:
+    """A dense product, of a warp's rows."""
     kinds, shape, site = get(entry + E_KINDS), get(entry + E_SHAPE), get(entry + E_SITE)
     tiles, flags = shape >> 8 & 255, shape >> 16
     half = kinds >> 24 == F16
@@ -245,24 +264,24 @@ def _multiply(ctx: int, warp: int, entry: int) -> None:
             store_u64(fragment_a + i, load_u64(entry + E_REGISTERS + i))
     else:
         descriptor = get(entry + E_A)
-        _check_descriptor(ctx, warp, site, descriptor)
+        check_descriptor(ctx, warp, site, descriptor)
         row = (get(warp + _WARP_ID) & 3) * 16
         transpose = flags & TRANSPOSE_A != 0
         for h in range(2):
-            if not _gather(ctx, warp, site, descriptor, transpose, row + 8 * h, fragment_a + 128 * h, 256, 2):
+            if not gather(ctx, warp, site, descriptor, transpose, row + 8 * h, fragment_a + 128 * h, 256, 2):
                 return
     descriptor = get(entry + E_B)
-    _check_descriptor(ctx, warp, site, descriptor)
+    check_descriptor(ctx, warp, site, descriptor)
     transpose = flags & TRANSPOSE_B != 0
     for t in range(tiles):
-        if not _gather(ctx, warp, site, descriptor, transpose, 8 * t, fragment_b + 256 * t, 128, 2):
+        if not gather(ctx, warp, site, descriptor, transpose, 8 * t, fragment_b + 256 * t, 128, 2):
             return
     if flags & (NEGATE_A | NEGATE_B):
         width = element_bytes(kinds >> 8 & 255)
         if flags & NEGATE_A:
-            _negate(fragment_a, 128, width)
+            negate(fragment_a, 128, width)
         if flags & NEGATE_B:
-            _negate(fragment_b, 64 * tiles, width)
+            negate(fragment_b, 64 * tiles, width)
     scratch = stack_scratch(16384)
     base, in_place = i64(load_u32(entry + E_SLOTS)), True
     for i in range(slots * tiles):
@@ -272,7 +291,7 @@ def _multiply(ctx: int, warp: int, entry: int) -> None:
         in_place = in_place and offset == base + 128 * i
     c = warp + base if in_place else scratch
     if not in_place:
-        _move_registers(warp, entry, scratch, slots * tiles, False)
+        move_registers(warp, entry, scratch, slots * tiles, False)
     if get(entry + E_SCALE) == 0:
         for i in range(0, 128 * slots * tiles, 8):
             store_u64(c + i, u64(0))
@@ -288,11 +307,11 @@ def _multiply(ctx: int, warp: int, entry: int) -> None:
             get(entry + E_FLOOR), kinds >> 24, fractions >> 8,
         )  # fmt: skip
     if not in_place:
-        _move_registers(warp, entry, scratch, slots * tiles, True)
+        move_registers(warp, entry, scratch, slots * tiles, True)
 
 
 @native
-def _move_registers(warp: int, entry: int, scratch: int, count: int, back: bool) -> None:
+def move_registers(warp: int, entry: int, scratch: int, count: int, back: bool) -> None:
     """Accumulators from their slots to consecutive vectors, or back."""
     for i in range(count):
         slot, vector = warp + i64(load_u32(entry + E_SLOTS + 4 * i)), scratch + 128 * i

@@ -90,6 +90,15 @@ _widen_e5m2 = _widen_call(E5M2)
 
 
 @native
+def widen(source: int, registers: int, kind: int, lower: int, upper: int) -> None:
+    """FP8 registers to f16x2 registers of their lower and upper halves."""
+    if kind == E4M3:
+        _widen_e4m3(source, registers, lower, upper)
+    else:
+        _widen_e5m2(source, registers, lower, upper)
+
+
+@native
 def mma_fp8_expanded(
     out: int,
     a: int,
@@ -112,14 +121,8 @@ def mma_fp8_expanded(
     lower_a, upper_a = stack_scratch(512), stack_scratch(512)
     lower_b, upper_b = stack_scratch(256), stack_scratch(256)
     total = stack_scratch(512)
-    if kind_a == E4M3:
-        _widen_e4m3(a, groups * 2, lower_a, upper_a)
-    else:
-        _widen_e5m2(a, groups * 2, lower_a, upper_a)
-    if kind_b == E4M3:
-        _widen_e4m3(b, groups, lower_b, upper_b)
-    else:
-        _widen_e5m2(b, groups, lower_b, upper_b)
+    widen(a, groups * 2, kind_a, lower_a, upper_a)
+    widen(b, groups, kind_b, lower_b, upper_b)
     for i in range(64):
         store_u64(total + i * 8, np.uint64(0))
     mma(total, lower_a, lower_b, total, groups, F16, F16, block, fraction, floor, out_kind, out_fraction)

@@ -114,9 +114,11 @@ def mma_f64_directed(out: int, a: int, b: int, c: int, rows: int, depth: int, mo
 @native
 def mma_scaled(
     out: int, a: int, b: int, c: int, scales_a: int, scales_b: int, byte_a: int, thread_a: int, byte_b: int,
-    thread_b: int, kind: int, kind_a: int, kind_b: int, vector: int, float_scale: int,
+    thread_b: int, kind: int, kind_a: int, kind_b: int, vector: int, float_scale: int, metadata: int = 0,
+    sparse: int = 0,
 ) -> None:  # fmt: skip
-    """m16n8 block-scaled products: kind MXF8F6F4 (k 32, bytes) or MXF4 (k 64, nibbles), f32 results.
+    """m16n8 block-scaled products: kind MXF8F6F4 (32 bytes of A) or MXF4 (64 nibbles), f32 results. sparse: 1 where
+    these are half of the logical columns, of which B has twice as many.
 
     vector: scales a row, in the bytes of one word from `byte` on. The word of row r of A is that of lane 4 * (r % 8) +
     2 * thread + r / 8, that of column n of B of lane 4 * n + thread. float_scale: 1 for ue4m3."""
@@ -129,7 +131,8 @@ def mma_scaled(
         scale_a = load_u32(scales_a + (4 * (row & 7) + 2 * thread_a + (row >> 3)) * 4) >> np.uint32(8 * byte_a)
         for column in range(8):
             for k in range(depth):
-                y = element_b(b, k, column, bits)
+                at = logical_k(metadata, 0, row, k, 2 * depth, bits) if sparse else k
+                y = element_b(b, at, column, bits)
                 put_element(right, k, e2m1_doubled(y) if kind == MXF4 else y, 1)
             scale_b = load_u32(scales_b + (4 * column + thread_b) * 4) >> np.uint32(8 * byte_b)
             word = load_c(c, row, column, 0)

@@ -8,6 +8,8 @@ sign bit.
 
 Kind mxf8f6f4 is a block of the ordinary law (`model.dot_block`) with the scales' exponents added to every product's.
 
+K = 96 of sm_103 is taken to be the same with six groups (a guess: no model has it).
+
 Source: MMA-Sim 2.1.1 (arXiv 2511.10909); no second source is known for the 35 bits."""
 
 from __future__ import annotations
@@ -66,10 +68,12 @@ def _scale_parts(byte: int, ue4m3: bool) -> Word:
 
 
 @native
-def dot_groups(a: int, b: int, scales_a: Word, scales_b: Word, per_scale: int, ue4m3: bool, c: Word) -> Word:
-    """f32 word of the sum of 64 products and c (an f32 word).
+def dot_groups(
+    a: int, b: int, scales_a: Word, scales_b: Word, per_scale: int, ue4m3: bool, c: Word, groups: int = 4
+) -> Word:
+    """f32 word of the sum of 16 * groups products and c (an f32 word).
 
-    a, b: addresses of 64 bytes, each twice the value of an e2m1 number; scales_a, scales_b: words with one scale a
+    a, b: addresses of as many bytes, each twice the value of an e2m1 number; scales_a, scales_b: words with one scale a
     byte, the first lowest; per_scale: groups that share a scale."""
     nan = u32(0x7FFFFFFF)
     class_c, sign_c, exponent_c, significand_c = decode(c, F32)
@@ -82,7 +86,7 @@ def dot_groups(a: int, b: int, scales_a: Word, scales_b: Word, per_scale: int, u
         if passing == 1:
             total = cut(significand_c, exponent_c - 23 - largest + FRACTION)
             total = -total if sign_c else total
-        for group in range(4):
+        for group in range(groups):
             at = 8 * (group // per_scale)
             class_x, exponent_x, x = _scale_parts(i64(scales_a) >> at & 0xFF, ue4m3)
             class_y, exponent_y, y = _scale_parts(i64(scales_b) >> at & 0xFF, ue4m3)

@@ -105,12 +105,13 @@ def dot(
 
 
 def grouped(a: Sequence[int], b: Sequence[int], c: int, scales: Sequence[tuple[int, int]], ue4m3: bool) -> int:
-    """kind::mxf4 and mxf4nvf4: 64 products of e2m1 in groups of 16, each with its two scales: F = 35, floor -139."""
+    """kind::mxf4 and mxf4nvf4: 64 (96) products of e2m1 in groups of 16, each with its two scales: F = 35, floor
+    -139."""
     z = number("f32", c)
     if z == "nan":
         return NAN["f32"]
     terms = [z] if not isinstance(z, str) else []
-    for g in range(4):
+    for g in range(len(scales)):
         total, some = Fraction(0), False
         for x, y in zip(a[16 * g : 16 * g + 16], b[16 * g : 16 * g + 16], strict=True):
             p = number("e2m1", x)[0] * number("e2m1", y)[0]  # type: ignore[operator]

@@ -23,9 +23,9 @@ MODES = {0: 0, 128: 2, 64: 4, 32: 6, "128 by 32": 1}
 """Bytes of the swizzling pattern -> the descriptor's three bits."""
 ROOM = 32768
 LANES = 128
-D, A, SCALES = 0, 256, 272
-"""Columns of tensor memory: accumulators, A (8), scales (16 of A, 16 of B)."""
-EXTRA = 8 + 32
+D, A, SCALES, METADATA = 0, 256, 272, 304
+"""Columns of tensor memory: accumulators, A (16), scales (16 of A, 16 of B), metadata (8)."""
+EXTRA = 16 + 32 + 8
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Placed:
 
 
 def place(rows: Bytes, size: int, swizzle: int | str = 128, transposed: bool = False) -> Placed:
-    """Lay out a matrix given as rows [rows of A or columns of B, 32 bytes of k] of elements of `size` bytes."""
-    count, depth = len(rows), 32 // size
+    """Lay out a matrix given as rows [rows of A or columns of B, bytes of k] of elements of `size` bytes."""
+    count, depth = len(rows), rows.shape[1] // size
     image = np.zeros(ROOM, np.uint8)
     width = 16 if swizzle == 0 else 128 if isinstance(swizzle, str) else swizzle
     deep = 4 if isinstance(swizzle, str) else 8  # k-rows of an atom
@@ -74,9 +74,10 @@ def place_chunks(rows: Bytes) -> Placed:
 
 @dataclass
 class Product:
-    """One instruction: opcode, descriptor, operands (A placed or as words [lane, 8] of tensor memory), and what is in
-    tensor memory before: accumulators [lane, columns], scales [lane, 16] of A and B. at: the address of D, of which A
-    has the lane; before, after: lines in front of and behind the instruction and its commit."""
+    """One instruction: opcode, descriptor, operands (A placed or as words [lane, 8 or more] of tensor memory), and what
+    is in tensor memory before: accumulators [lane, columns], scales [lane, 16] of A and B, metadata [lane, 8]. at: the
+    address of D, of which A has the lane; metadata_at: columns behind the first one of metadata; before, after: lines
+    in front of and behind the instruction and its commit."""
 
     opcode: str
     idesc: int
@@ -94,15 +95,18 @@ class Product:
     after: str = ""
     waits: bool = True
     stored: bool = True
+    metadata: Words | None = None
+    metadata_at: int = 0
+    target: str = "sm_100a"
 
     def words(self) -> Words:
         """What each thread stores into its lane: accumulators, A, scales."""
         extra = np.zeros((LANES, EXTRA), np.uint32)
         if not isinstance(self.a, Placed):
-            extra[:, :8] = self.a
-        for at, scale in ((8, self.scale_a), (24, self.scale_b)):
-            if scale is not None:
-                extra[:, at : at + 16] = scale
+            extra[:, : self.a.shape[1]] = self.a
+        for at, what in ((16, self.scale_a), (32, self.scale_b), (48, self.metadata)):
+            if what is not None:
+                extra[:, at : at + what.shape[1]] = what
         return np.ascontiguousarray(np.concatenate([self.c, extra], 1))
 
     def ptx(self) -> str:
@@ -123,9 +127,9 @@ class Product:
 
         registers = ", ".join(f"%r{i}" for i in range(8))
         places = [(8 * i, D + 8 * i) for i in range(columns // 8)]
-        extra = [(columns + 8 * i, A + 8 * i + (8 if i else 0)) for i in range(EXTRA // 8)]
+        extra = [(columns + 8 * i, A + 8 * i) for i in range(EXTRA // 8)]
         lines = [
-            ".version 8.8", ".target sm_100a", ".address_size 64",
+            ".version 8.8", f".target {self.target}", ".address_size 64",
             ".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 po) {",
             f".shared .align 1024 .b8 sa[{ROOM}]; .shared .align 1024 .b8 sb[{ROOM}]; .shared .align 8 .b8 sm[16];",
             ".reg .b32 %t, %t<16>, %r<8>, %base, %lane, %bar, %i, %m<8>; .reg .b64 %p<16>, %da, %db; .reg .pred %q<8>;",
@@ -155,11 +159,12 @@ class Product:
         lines += [f"add.u32 %t10, %base, {A + (self.at & 0xFF0000)};", self.before]
         first = "%da" if isinstance(self.a, Placed) else "[%t10]"
         scales = f" [%base+{SCALES}], [%base+{SCALES + 16}]," if self.scale_a is not None else ""
+        meta = "" if self.metadata is None else f" [%base+{METADATA + self.metadata_at}],"
         masks = ""
         if self.lanes:
             lines += [f"mov.u32 %m{i}, {m:#x};" for i, m in enumerate(self.lanes)]
             masks = " {" + ", ".join(f"%m{i}" for i in range(len(self.lanes))) + "},"
-        lines += [f"@%q1 {self.opcode} [%t9], {first}, %db, %i,{scales}{masks} %q3{self.tail};"] * self.times
+        lines += [f"@%q1 {self.opcode} [%t9], {first}, %db,{meta} %i,{scales}{masks} %q3{self.tail};"] * self.times
         lines += ["@%q1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%bar];", self.after]
         if self.waits:
             lines += ["W: mbarrier.try_wait.parity.shared::cta.b64 %q4, [%bar], 0; @!%q4 bra W;"]

@@ -42,7 +42,7 @@ TF32 = descriptor(128, 16, ("f32", "tf32", "tf32"), tb=1)
 E2M1 = descriptor(128, 16, ("f32", "e4m3", "e2m1"), tb=1)
 NVF4 = 1 << 7 | 1 << 10 | 2 << 17 | 1 << 27
 WRONG: dict[str, tuple[Product, str]] = {
-    "sparse": (product(idesc=GOOD.idesc | 4), "sparse"),
+    "sparse": (product(idesc=GOOD.idesc | 4), "says sparse"),
     "f16 result of bf16": (product(idesc=descriptor(128, 16, ("f16", "bf16", "bf16"))), "types"),
     "tf32 as f16": (product(idesc=descriptor(128, 16, ("f32", "tf32", "tf32"))), "types"),
     "M = 96": (product(idesc=descriptor(96, 16, TYPES)), "M or N"),
@@ -79,13 +79,20 @@ WRONG: dict[str, tuple[Product, str]] = {
         _scaled(opcode="tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16", idesc=NVF4 | 2 << 4),
         "scale factor number",
     ),
-    "K = 96": (_scaled(idesc=_scaled().idesc | 1 << 31), "K = 96"),
-    "a zero-column mask": (
+    "K = 96 of sm_100": (_scaled(idesc=_scaled().idesc | 1 << 31), "needs sm_103a"),
+    "a shift of columns that is not announced": (
         product(
             opcode="tcgen05.mma.ws.cta_group::1.kind::f16", idesc=descriptor(128, 64, TYPES), tail=", %p9",
-            before=f"mov.u64 %p9, {1 << 39};",
+            before=f"mov.u64 %p9, {1 << 56};",
         ),
-        "zero-column mask",
+        "shifts B",
+    ),
+    "reserved bits of a zero-column mask": (
+        product(
+            opcode="tcgen05.mma.ws.cta_group::1.kind::f16", idesc=descriptor(128, 64, TYPES), tail=", %p9",
+            before=f"mov.u64 %p9, {1 << 36};",
+        ),
+        "reserved bits",
     ),
 }  # fmt: skip
 

@@ -255,7 +255,7 @@ REFUSED = [
     "@%first tcgen05.shift.cta_group::1.down [%base];",
     "@%first tcgen05.cp.cta_group::1.4x256b [%base], %d0;",
     "@%first tcgen05.cp.cta_group::1.32x128b [%base], %d0;",
-    "@%first tcgen05.mma.sp.cta_group::1.kind::f16 [%base], %d0, %d1, [%r1], %r2, %p1;",
+    "@%first tcgen05.mma.sp.cta_group::1.kind::i8 [%base], %d0, %d1, [%r1], %r2, %p1, 1;",
     "@%first tcgen05.mma.cta_group::1.kind::f16.ashift [%base], [%r0], %d1, %r2, %p1;",
     "@%first tcgen05.mma.cta_group::1.kind::f16 [%base], %d0, %d1, %r2, {%r3, %r4}, %p1;",
     "@%first tcgen05.mma.cta_group::1.kind::i8 [%base], %d0, %d1, %r2, %p1, 4;",
@@ -269,6 +269,15 @@ REFUSED = [
 @pytest.mark.parametrize("line", REFUSED)
 def test_refused_before_launch(line: str) -> None:
     with pytest.raises((gpuemu.Unsupported, gpuemu.InvalidInput), match="tcgen05"):
+        launch(kernel(line))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [(REFUSED[0], "which neighbour"), (REFUSED[1], "four rows"), (REFUSED[4], "which neighbour")],
+)
+def test_reasons_of_what_is_left_out(line: str, why: str) -> None:
+    with pytest.raises(gpuemu.Unsupported, match=why):
         launch(kernel(line))
 
 

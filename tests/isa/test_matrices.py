@@ -59,7 +59,7 @@ def accumulator(registers: np.ndarray, half: bool) -> np.ndarray:
 
 
 def expanded(stored: np.ndarray, metadata: np.ndarray, selector: int, bits: int) -> np.ndarray:
-    """A sparse A in full: [row, 2 * k]; metadata: the word of each lane."""
+    """A sparse A in full: [row, 2 * k]; metadata: the word of each lane. What an index names twice is added."""
     full = np.zeros((16, 2 * stored.shape[1]), stored.dtype)
     step, held = {32: (2, 1), 16: (4, 2), 8: (4, 2), 4: (8, 4)}[bits]
     chunks = full.shape[1] // step
@@ -76,7 +76,7 @@ def expanded(stored: np.ndarray, metadata: np.ndarray, selector: int, bits: int)
             if places is None:
                 places = [2 * (nibble & 3), 2 * (nibble & 3) + 1, 2 * (nibble >> 2), 2 * (nibble >> 2) + 1]
             for i, place in enumerate(places):
-                full[row, step * chunk + place] = stored[row, held * chunk + i]
+                full[row, step * chunk + place] += stored[row, held * chunk + i]
     return full
 
 
@@ -168,6 +168,8 @@ def test_small_whole_numbers_are_exact(target: str) -> None:
                 x = expanded(x, rest[0][:, 0], int(case.tail), bits[0])
             elif rest:
                 byte, lane = (int(n) for n in case.tail.split())
+                if len(rest) == 3:
+                    x, rest = expanded(x, rest[0][:, 0], 0, bits[0]), rest[1:]
                 x, y = scaled_rows(case, x, rest[0][:, 0], byte, lane, True), scaled_rows(
                     case, y, rest[1][:, 0], byte, lane, False
                 )  # fmt: skip
