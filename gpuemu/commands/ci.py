@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuemu.commands.options import FMAD
 from ptx.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="Each pair of settings at least once: about a third of the cases.")
 @click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Compile for this; may be repeated.")
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
+@FMAD
 @click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this dtype; may be repeated.")
 @click.option("--distribution", "distributions", multiple=True, metavar="NAME", help="Only this; may be repeated.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one case.  [default: 300]")
@@ -41,6 +43,7 @@ def ci(
     quick: bool,
     targets: tuple[str, ...],
     device: str | None,
+    fmad: str | None,
     dtypes: tuple[str, ...],
     distributions: tuple[str, ...],
     timeout: float | None,
@@ -73,6 +76,7 @@ def ci(
         seed=choose(seed, config.seed, base.seed),
         targets=tuple(check_target(t) for t in choose(targets, config.targets, base.targets)),
         device=choose(device and check_target(device), config.device and check_target(config.device), None),
+        fmad=choose(fmad, config.fmad, None),
         only=choose(ops, config.ops, base.only),
         dtypes=choose(dtypes, config.dtypes, None),
         distributions=choose(distributions, config.distributions, base.distributions),

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from gpuemu.commands.options import FMAD
+
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True)
@@ -13,6 +15,7 @@ import click
 @click.option("--parallel", type=click.IntRange(min=1), default=1, help="Worker processes.  [default: 1]")
 @click.option("--quick", is_flag=True, help="The cases of `gpuemu ci --quick`.")
 @click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Compile for this; may be repeated.")
+@FMAD
 @click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this dtype; may be repeated.")
 @click.option("--distribution", "distributions", multiple=True, metavar="NAME", help="Only this; may be repeated.")
 @click.option("--seed", type=int, default=0, help="Seed of the sweep.  [default: 0]")
@@ -27,6 +30,7 @@ def mutate(
     parallel: int,
     quick: bool,
     targets: tuple[str, ...],
+    fmad: str | None,
     dtypes: tuple[str, ...],
     distributions: tuple[str, ...],
     seed: int,
@@ -66,7 +70,7 @@ def mutate(
         raise InvalidInput("no op was found")
     sweep = Sweep(
         seed=seed, targets=tuple(check_target(t) for t in targets) or ("sm_80",), quick=quick,
-        dtypes=tuple(dtype_name(d) for d in dtypes) or None, distributions=distributions or DISTRIBUTIONS,
+        dtypes=tuple(dtype_name(d) for d in dtypes) or None, distributions=distributions or DISTRIBUTIONS, fmad=fmad,
     )  # fmt: skip
     planted = plant(loaded, root / ".gpuemu" / "mutants", sweep)
     known = list(dict.fromkeys(p.kind for p in planted))

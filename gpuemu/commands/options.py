@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 
+import click
+
 from ptx.errors import InvalidInput
 
+FMAD = click.option(
+    "--fmad", type=click.Choice(["off", "plan"]), help="Contraction: none, or the assembler's own."
+)
 _TARGET = re.compile(r"sm_\d{2,3}[af]?")
 
 

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from gpuemu.commands.options import FMAD
+
 FORMATS = ("text", "html", "json")
 
 
@@ -21,6 +23,7 @@ FORMATS = ("text", "html", "json")
 @click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--num-ctas", type=click.IntRange(min=1), default=1, show_default=True, help="CTAs of a cluster.")
 @click.option("--cluster", metavar="X[,Y[,Z]]", help="CTAs of a cluster (PTX files that do not say it).")
+@FMAD
 @click.option("--fuel", type=click.IntRange(min=1), help="Loop iterations of all warps after which to give up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of rand, boundary and adversarial arrays.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="Report format.")
@@ -37,6 +40,7 @@ def report(
     num_stages: int,
     num_ctas: int,
     cluster: str | None,
+    fmad: str | None,
     fuel: int | None,
     seed: int,
     form: str,
@@ -62,7 +66,7 @@ def report(
     asked = [check_target(t) for t in targets]
     launch = Launch(
         kernel, words, grid, block, shared, device and check_target(device), num_warps, num_stages, num_ctas, cluster,
-        fuel, seed,
+        fuel, seed, fmad,
     )  # fmt: skip
     found = profile(launch, asked, find_root(Path.cwd()))
     if form == "html":

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuemu.commands.options import FMAD
+
 if TYPE_CHECKING:
     from gpuemu.argspec import Word
     from interp.launch import Result
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--num-ctas", type=click.IntRange(min=1), default=1, show_default=True, help="CTAs of a cluster.")
 @click.option("--cluster", metavar="X[,Y[,Z]]", help="CTAs of a cluster (PTX files that do not say it).")
-@click.option("--fmad", type=click.Choice(["off", "plan"]), help="Contraction: none, or the assembler's own.")
+@FMAD
 @click.option("--fuel", type=click.IntRange(min=1), help="Loop iterations of all warps after which to give up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of rand, boundary and adversarial arrays.")
 @click.option("--save", type=click.Path(), metavar="FILE.npz", help="Write all arrays, after the launch.")

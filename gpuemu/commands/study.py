@@ -7,6 +7,8 @@ from typing import TextIO
 
 import click
 
+from gpuemu.commands.options import FMAD
+
 CORPUS = ("benchmarks/corpus", "benchmarks/original26")
 
 
@@ -15,6 +17,7 @@ CORPUS = ("benchmarks/corpus", "benchmarks/original26")
 @click.option("--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes.")
 @click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this control and its bugs; may be repeated.")
 @click.option("--target", default="sm_80", show_default=True, metavar="sm_XX", help="Compile for this.")
+@FMAD
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sweeps.")
 @click.option("--tolerances", type=click.Path(), metavar="FILE", help="Factors of `gpuemu calibrate`.")
 @click.option("--deltas", type=click.File(encoding="utf-8"), metavar="FILE", help="Measured for claim P4 (one line).")
@@ -24,6 +27,7 @@ def study(
     parallel: int,
     ops: tuple[str, ...],
     target: str,
+    fmad: str | None,
     seed: int,
     tolerances: str | None,
     deltas: TextIO | None,
@@ -53,6 +57,7 @@ def study(
     words = ["gpuemu study", *corpus, *(f"--op {o}" for o in ops)]
     words += [f"--tolerances {tolerances}"] if tolerances else []
     words += [f"--target {target}"] if target != "sm_80" else []
+    words += [f"--fmad {fmad}"] if fmad else []
     words += [f"--seed {seed}"] if seed else []
     words += [f"--deltas {deltas.name}"] if deltas else []
     words += [f"--output {output}"] if output else []
@@ -64,7 +69,7 @@ def study(
 
     asked = Study(
         paths=paths, work=str(find_root(Path.cwd()) / ".gpuemu" / "study"), seed=seed, target=check_target(target),
-        parallel=parallel, only=ops, factors=factors_of(tolerances),
+        parallel=parallel, only=ops, factors=factors_of(tolerances), fmad=fmad,
     )  # fmt: skip
     outcomes, seconds = run_study(asked, progress)
     if not outcomes:

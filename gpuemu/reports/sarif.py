@@ -32,7 +32,9 @@ def sarif_report(result: SweepResult) -> bytes:
         rules, [_result(b, result, rules, root) for b in bugs], tag="correctness",
         successful=result.exit_code in (0, 1)
         and not (result.of("unchecked") or result.broken or result.dead),
-        notifications=_notifications(result, root), properties={"seed": result.seed, "cases": len(result.cases)},
+        notifications=_notifications(result, root), properties={
+            "seed": result.seed, "cases": len(result.cases), **({"fmad": result.fmad} if result.fmad else {}),
+        },
     )  # fmt: skip
 
 

@@ -107,4 +107,5 @@ def summary_line(result: SweepResult) -> str:
     words += [f"{unchecked} unchecked"] if unchecked else []
     verdict = {0: "clean", 1: "findings", 3: "not checked", 130: "interrupted"}[result.exit_code]
     words += ["gate not alive"] if result.dead else []
-    return f"{verdict}: {', '.join(words)} (seed {result.seed})"
+    fmad = f", fmad {result.fmad}" if result.fmad is not None else ""
+    return f"{verdict}: {', '.join(words)} (seed {result.seed}{fmad})"

@@ -35,6 +35,7 @@ def test_no_configuration_is_an_empty_one(tmp_path):
         ("parallel = 0", "key 'parallel'"),
         ("timeout = -1.0", "key 'timeout'"),
         ("seed = true", "key 'seed'"),
+        ("fmad = 'on'", "key 'fmad'"),
     ],
 )
 def test_a_wrong_configuration_names_the_key(tmp_path, text, message):
