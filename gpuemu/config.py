@@ -108,8 +108,8 @@ def _convert(table: dict[str, Any], file: Path) -> Config:
     config = msgspec.convert(table, Config)
     if config.parallel is not None and config.parallel < 1:
         raise InvalidInput(f"{file}: key 'parallel' must be at least 1")
-    if config.timeout is not None and config.timeout <= 0:
-        raise InvalidInput(f"{file}: key 'timeout' must be positive")
+    if config.timeout is not None and not 0 < config.timeout <= 1e6:
+        raise InvalidInput(f"{file}: key 'timeout' must be a number of seconds, at most a million")
     for key in ("max_regs", "max_spills"):
         limit = getattr(config.diff, key)
         if limit is not None and limit < 0:

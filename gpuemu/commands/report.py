@@ -11,7 +11,7 @@ from gpuemu.commands.options import FMAD
 FORMATS = ("text", "html", "json")
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(short_help="Execute one kernel and show what it does, on one page.")
 @click.argument("kernel", metavar="FILE::KERNEL")
 @click.argument("words", nargs=-1, metavar="NAME=VALUE...")
 @click.option("--grid", required=True, metavar="X[,Y[,Z]]", help="Number of programs (CTAs).")
@@ -19,15 +19,15 @@ FORMATS = ("text", "html", "json")
 @click.option("--shared", type=click.IntRange(min=0), help="Bytes of dynamic shared memory (PTX files).")
 @click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Measure for this; may be repeated.")
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
-@click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True)
-@click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True, help="Of a Triton program.")
+@click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True, help="Of Triton's pipelines.")
 @click.option("--num-ctas", type=click.IntRange(min=1), default=1, show_default=True, help="CTAs of a cluster.")
 @click.option("--cluster", metavar="X[,Y[,Z]]", help="CTAs of a cluster (PTX files that do not say it).")
 @FMAD
 @click.option("--fuel", type=click.IntRange(min=1), help="Loop iterations of all warps after which to give up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of rand, boundary and adversarial arrays.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="Report format.")
-@click.option("--output", type=click.Path(), help="File for the report (default: standard output).")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--output", type=click.Path(), metavar="FILE", help="File for the report (default: standard output).")
 def report(
     kernel: str,
     words: tuple[str, ...],

@@ -32,6 +32,8 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_file():
+            if path.suffix != ".py":
+                raise InvalidInput(f"{path} is not a Python file", help="ops are in .py files; gpuemu run takes PTX")
             found[path.resolve()] = None
         elif path.is_dir():
             for file in sorted(path.rglob("*.py")):
@@ -39,7 +41,8 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
                 if not any(p in _SKIPPED or p.startswith(".") for p in inner) and _declares_op(file):
                     found[file.resolve()] = None
         else:
-            raise InvalidInput(f"no such file or folder: {path}")
+            what = "neither a file nor a folder" if path.exists() else "no such file or folder"
+            raise InvalidInput(f"{what}: {path}")
     return list(found)
 
 

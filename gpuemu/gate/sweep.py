@@ -62,6 +62,8 @@ def sweep(plan: Plan, progress: Callable[[int, int, CaseResult], None] | None = 
         raise InvalidInput(f"unknown distribution '{sorted(unknown)[0]}'", help=f"one of {', '.join(DISTRIBUTIONS)}")
     dtypes = tuple(dtype_name(d) for d in plan.dtypes) if plan.dtypes else None
     root = Path(plan.root) if plan.root else find_root(Path.cwd())
+    if "" in plan.paths:
+        raise InvalidInput("a path is empty", help="a shell variable without a value? '.' is the current folder")
     ops, broken = load_ops(find_files([Path(p) for p in plan.paths]), plan.only)
     cases = enumerate_cases(
         ops, seed=plan.seed, targets=plan.targets, device=plan.device, quick=plan.quick,
@@ -98,4 +100,5 @@ def sweep(plan: Plan, progress: Callable[[int, int, CaseResult], None] | None = 
     return SweepResult(
         seed=plan.seed, root=str(root), cases=tuple(results), broken=tuple(broken),
         seconds=time.perf_counter() - start, planned=len(cases) if interrupted else None, alive=alive, fmad=plan.fmad,
+        ops=tuple(op.name for op in ops),
     )  # fmt: skip

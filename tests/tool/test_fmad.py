@@ -95,7 +95,8 @@ def test_the_choice_reaches_launches_reports_and_replays(folder, capsys):
     assert off.cases[0].exactness == () and after(separate) == after(unfused)
     assert len({r.record.id for r in (unfused, fused, separate)}) == 3
 
-    said = {fused.folder: ", contraction as recorded (1 fused)", separate.folder: ", no contraction", unfused.folder: ""}
+    said = {unfused.folder: "", separate.folder: ", no contraction"}
+    said[fused.folder] = ", contraction as recorded (1 fused)"
     for place, words in said.items():
         capsys.readouterr()
         assert gpuemu("reproduce", place) == 1
