@@ -27,7 +27,7 @@ _SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
 def find_files(paths: Sequence[Path]) -> list[Path]:
     """The Python files under `paths` that decorate a function with `op(...)`, sorted, absolute.
 
-    A file given by name is always taken. Raises InvalidInput for a path that does not exist.
+    A file given by name is always taken. Raises InvalidInput for a path that does not exist or is no UTF-8.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -43,6 +43,12 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
         else:
             what = "neither a file nor a folder" if path.exists() else "no such file or folder"
             raise InvalidInput(f"{what}: {path}")
+    for file in found:
+        try:
+            str(file).encode()
+        except UnicodeEncodeError:
+            name = str(file).encode("utf-8", "backslashreplace").decode()
+            raise InvalidInput(f"the name of {name} is not UTF-8", help="reports and replays are: rename it") from None
     return list(found)
 
 

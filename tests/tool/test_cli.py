@@ -148,6 +148,12 @@ def test_a_full_disk_behind_standard_output_is_told(folder, words):
     assert done.returncode == 2 and done.stderr.decode().startswith("invalid input: cannot write: No space left")
 
 
+def test_a_file_name_that_no_report_can_hold(folder, capsys):
+    fake.softmax_file(folder, "b\udcff.py", "softmax", PASSING)
+    assert gpuemu("ci", ".", "--format", "json") == 2
+    assert "b\\udcff.py is not UTF-8" in capsys.readouterr().err
+
+
 def test_isa_lists_the_forms_that_have_the_modifiers(folder, capsys):
     assert gpuemu("isa", "cvt.rn.f16.f32") == 0
     assert capsys.readouterr().out.startswith("cvt.rnd{.ftz}{.sat}.dtype.atype d, a\n")
