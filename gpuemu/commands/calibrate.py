@@ -44,6 +44,8 @@ def calibrate(
     from gpuemu.gate.sweep import Plan, sweep
     from gpuemu.gate.tolerances import calibrate as fit
     from gpuemu.gate.tolerances import table, write_tolerances
+    from gpuemu.reports.text import nothing_words
+    from ptx.errors import InvalidInput
 
     check_writable(Path(output))
     chosen = tuple(check_target(t) for t in targets)
@@ -55,6 +57,8 @@ def calibrate(
     if result.planned is not None:
         print("interrupted: nothing is written", file=sys.stderr)
         return 130
+    if not result.cases and not result.broken:
+        raise InvalidInput(f"nothing to measure: {nothing_words(result)}")
     found = fit(result, chosen)
     write_tolerances(Path(output), found)
     print(table(found), end="")

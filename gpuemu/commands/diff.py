@@ -74,7 +74,7 @@ def diff(
     from gpuemu.accounting.gates import Gates, check, parse_explanations, parse_increases
     from gpuemu.accounting.measure import measure_sides, write_baseline
     from gpuemu.accounting.side import Options, parse_side, words_of
-    from gpuemu.commands.options import check_target
+    from gpuemu.commands.options import check_target, coloured, terminal_width
     from gpuemu.config import load_config
     from gpuemu.files import check_writable, write_atomically, write_standard_output
     from gpuemu.gate.sweep import find_root
@@ -148,8 +148,8 @@ def diff(
     else:
         from gpuemu.reports.diff_text import diff_text
 
-        colour = output is None and sys.stdout.isatty()
-        report = diff_text(comparison, changes, gates, verdict, every, colour).encode()
+        colour, width = coloured(output), terminal_width(output)
+        report = diff_text(comparison, changes, gates, verdict, every, colour, width).encode()
     if output is None:
         write_standard_output(report)
     else:

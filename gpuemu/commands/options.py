@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import shutil
+import sys
 from typing import Any
 
 import click
@@ -30,6 +33,16 @@ FMAD = click.option(
     "--fmad", type=click.Choice(["off", "plan"]), help="Contraction: none, or the assembler's own."
 )
 _TARGET = re.compile(r"sm_\d{2,3}[af]?")
+
+
+def terminal_width(output: str | None) -> int | None:
+    """Columns of the terminal that a report goes to; None where it goes to a file or a pipe."""
+    return shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else None
+
+
+def coloured(output: str | None) -> bool:
+    """Whether a report may have colours: on a terminal that has them, unless NO_COLOR is set (no-color.org)."""
+    return terminal_width(output) is not None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def check_target(text: str) -> str:

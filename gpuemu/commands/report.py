@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from gpuemu.commands.options import FMAD
@@ -56,7 +54,7 @@ def report(
     from pathlib import Path
 
     from gpuemu.accounting.profile import profile
-    from gpuemu.commands.options import check_target
+    from gpuemu.commands.options import check_target, coloured, terminal_width
     from gpuemu.commands.run import Launch
     from gpuemu.files import check_writable, write_atomically, write_standard_output
     from gpuemu.gate.sweep import find_root
@@ -80,7 +78,7 @@ def report(
     else:
         from gpuemu.reports.kernel_text import kernel_text
 
-        page = kernel_text(found, output is None and sys.stdout.isatty()).encode()
+        page = kernel_text(found, coloured(output), terminal_width(output)).encode()
     if output is None:
         write_standard_output(page)
     else:
