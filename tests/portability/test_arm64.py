@@ -52,4 +52,4 @@ def test_same_bytes_for_other_arm_processors(name: str, cpu: str) -> None:
 def test_instruction_forms_give_an_h200_s_bits() -> None:
     told = run("-m", "tests.portability.forms", str(ONE_IN))
     assert told["different"] == 0, told
-    assert isinstance(told["forms"], int) and told["forms"] > 350, told
+    assert isinstance(told["forms"], int) and told["forms"] > 300, told
