@@ -15,7 +15,7 @@ STAMP := $(VENV)/.gpuemu-installed
 TESTS ?= tests
 ARGS ?=
 
-.PHONY: demo test judges lint bench study clean
+.PHONY: demo test judges arm64 lint bench study clean
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "gpuemu needs Python 3.11 or newer; set PYTHON=/path/to/python" >&2; exit 1; }
@@ -38,6 +38,13 @@ test: $(STAMP)
 
 judges: $(STAMP) | .judges/ZLUDA .judges/PTX_TESTS
 	$(PY) -m pytest tests -m judge -n 2 --dist loadfile $(ARGS)
+
+# On Debian: an arm64 Python from its packages, unpacked into .judges/ and run by qemu-user; installs nothing.
+.judges/arm64/ready.json: | $(STAMP)
+	$(PY) -m tests.portability.arm64 --build
+
+arm64: $(STAMP) | .judges/arm64/ready.json
+	$(PY) -m pytest tests/portability/test_arm64.py -m judge $(ARGS)
 
 lint: $(STAMP)
 	$(PY) -m ruff check .

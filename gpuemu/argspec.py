@@ -10,6 +10,7 @@ Random values come from the seed and the argument's name, as in a sweep.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuemu.files import unreadable
 from gpuemu.gate.bits import Bits, seed_of
 from gpuemu.gate.declare import Input
 from gpuemu.gate.dtypes import FORMATS, dtype_name, numpy_dtype, to_storage
 from gpuemu.gate.indices import integers
 from gpuemu.gate.values import DISTRIBUTIONS, floats
-from ptx.errors import InvalidInput
+from ptx.errors import InvalidInput, LaunchFailure
 
+LARGEST = 1 << 34
+"""Bytes of an array that a word may make; values are drawn in FP64, which takes a multiple of it."""
 FILLS = ("rand", *DISTRIBUTIONS[1:], "zeros", "ones", "arange", "nan")
 _HELP = "x=rand:64x1000:f32, x=@file.npy, n=1000, eps=1e-5 or flag=true"
 
@@ -84,6 +88,10 @@ def _array(name: str, text: str, word: str, seed: int) -> NDArray[Any]:
         raise InvalidInput(f"cannot read the shape '{parts[1]}' of '{word}'", help="for example 64x1000") from None
     if any(s < 0 for s in shape):
         raise InvalidInput(f"negative size in '{word}'")
+    if (size := math.prod(shape) * numpy_dtype(dtype).itemsize) > LARGEST:
+        raise LaunchFailure(
+            f"'{word}' would take {size >> 30} GiB", help="gpuemu.sparse(shape, dtype) makes huge arrays from Python"
+        )
     form = FORMATS.get(dtype)
     bits = Bits(seed_of("run", seed), name)
     if fill in ("rand", *DISTRIBUTIONS):
@@ -107,7 +115,9 @@ def _file(path: Path) -> NDArray[Any]:
             if not stream.read(6).startswith((b"\x93NUMPY", b"PK\x03\x04")):
                 raise InvalidInput(f"cannot read {path}: it is not an .npy file", help="write one with numpy.save")
         loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except (ValueError, EOFError) as error:
         raise InvalidInput(f"cannot read {path}: {error}") from error
     if not isinstance(loaded, np.ndarray):
         raise InvalidInput(f"{path} holds several arrays; give a .npy file")

@@ -5,6 +5,7 @@
     seed = 0
     targets = ["sm_80"]            # the code that is made
     device = "sm_90"               # whose arithmetic; default: the target's
+    fmad = "plan"                  # contraction: "off" or "plan"
     ops = ["softmax"]              # only these
     dtypes = ["float16"]
     distributions = ["regular", "boundary", "adversarial"]
@@ -29,7 +30,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -54,6 +55,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     seed: int | None = None
     targets: tuple[str, ...] | None = None
     device: str | None = None
+    fmad: Literal["off", "plan"] | None = None
     ops: tuple[str, ...] | None = None
     dtypes: tuple[str, ...] | None = None
     distributions: tuple[str, ...] | None = None
@@ -106,8 +108,8 @@ def _convert(table: dict[str, Any], file: Path) -> Config:
     config = msgspec.convert(table, Config)
     if config.parallel is not None and config.parallel < 1:
         raise InvalidInput(f"{file}: key 'parallel' must be at least 1")
-    if config.timeout is not None and config.timeout <= 0:
-        raise InvalidInput(f"{file}: key 'timeout' must be positive")
+    if config.timeout is not None and not 0 < config.timeout <= 1e6:
+        raise InvalidInput(f"{file}: key 'timeout' must be a number of seconds, at most a million")
     for key in ("max_regs", "max_spills"):
         limit = getattr(config.diff, key)
         if limit is not None and limit < 0:

@@ -1,4 +1,4 @@
-"""Writing reports: whole or not at all."""
+"""Files that a user names: reading them, and writing reports, whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,25 @@ import tempfile
 from pathlib import Path
 
 from ptx.errors import InvalidInput
+
+
+def unreadable(path: Path | str, error: OSError) -> InvalidInput:
+    """The error for a file of the user's that cannot be read, in the words that every command has for it."""
+    if isinstance(error, FileNotFoundError):
+        return InvalidInput(f"no such file: {path}")
+    if isinstance(error, IsADirectoryError):
+        return InvalidInput(f"cannot read {path}: it is a folder")
+    return InvalidInput(f"cannot read {path}: {error.strerror or error}")
+
+
+def read_text(path: Path | str) -> str:
+    """A text file of the user's. Raises InvalidInput."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 text: {error.reason}") from error
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -41,6 +60,8 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def check_writable(path: Path) -> None:
     """Refuse, before a long run, an output place that cannot be written. Raises InvalidInput."""
+    if str(path) == ".":
+        raise InvalidInput("the name of the output file is empty")
     if path.is_dir():
         raise InvalidInput(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
@@ -60,12 +81,12 @@ def write_standard_output(data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_standard_output()
+        discard_standard_output()
     except OSError as error:
-        _discard_standard_output()
+        discard_standard_output()
         raise InvalidInput(f"cannot write the report to standard output: {error.strerror}") from error
 
 
-def _discard_standard_output() -> None:
-    """What is still buffered would fail again when the interpreter ends."""
+def discard_standard_output() -> None:
+    """After a failure to write there: what is still buffered would fail again when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

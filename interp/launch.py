@@ -183,9 +183,8 @@ class Entry:
         if key not in self._compiled:
             m, places = self.module, self._places
             ranked = places.shared_names if clusters else frozenset[str]()
-            text = m.ptx + (m.fmad or "")
             self._compiled[key] = compile_kernel(
-                text, self.code, places.symbols, m.device.arch, counters, ranked, measured
+                m.ptx, self.code, places.symbols, m.device.arch, counters, ranked, measured, m.fmad
             )
         return self._compiled[key]
 

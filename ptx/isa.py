@@ -43,6 +43,7 @@ from typing import Any
 
 from ptx import ir
 from ptx.errors import InternalError, InvalidInput, Unsupported, Where
+from ptx.nearest import nearest, nearest_name
 from ptx.syntax_line import OperandSpec, compile_mods, compile_operands, reorderings
 from ptx.types import is_type, width
 
@@ -142,6 +143,11 @@ class Op:
             spec.name in self.parts if isinstance(operand, ir.Part) else _fits(spec, operand)
             for spec, operand in zip(self.operands, operands, strict=False)
         )
+
+    def modifiers(self, text: str) -> dict[str, Any] | None:
+        """What the meaning receives for an opcode's modifiers, given with their dots; None when they do not fit."""
+        m = self.pattern.fullmatch(text)
+        return m and {k: t is not None if k in self.flags else (t[1:] if t else None) for k, t in m.groupdict().items()}
 
     @property
     def doc(self) -> str:
@@ -300,6 +306,10 @@ class Isa:
             form = self._forms[key] = self._find(inst)
         return form
 
+    def having(self, opcode: str) -> list[Op]:
+        """The records that have this full opcode."""
+        return [record for record, _ in self._candidates(opcode)]
+
     def knows(self, opcode: str) -> bool:
         """Whether any record has this full opcode (`ld.global.v4.b32`)."""
         return any(True for _ in self._candidates(opcode))
@@ -333,13 +343,8 @@ class Isa:
     def _as_written(self, opcode: str) -> Iterator[tuple[Op, dict[str, Any]]]:
         name, dot, rest = opcode.partition(".")
         for record in self._by_name.get(name, ()):
-            m = record.pattern.fullmatch(dot + rest)
-            if m is None:
-                continue
-            mods: dict[str, Any] = {}
-            for key, text in m.groupdict().items():
-                mods[key] = text is not None if key in record.flags else (text[1:] if text else None)
-            if record.constraint is None or record.constraint(**mods) is None:
+            mods = record.modifiers(dot + rest)
+            if mods is not None and (record.constraint is None or record.constraint(**mods) is None):
                 yield record, mods
 
     def _find(self, inst: ir.Inst) -> Form:
@@ -367,10 +372,11 @@ class Isa:
                 help="; ".join(f"the form is: {r.syntax}" for r, _ in candidates),
             )
         why = next((f": {r}" for p, r in self._left_out.items() if p.search(inst.opcode)), "")
+        own = [o for o in self._by_name.get(inst.op, ()) if not o.internal]
         raise Unsupported(
             f"instruction '{inst.opcode}' is not modelled{why}",
             where=place(inst),
-            notes=tuple(f"modelled form: {o.syntax.split(' ')[0]}" for o in self._by_name.get(inst.op, ())),
+            notes=nearest(own, inst.opcode) if own else nearest_name(inst.op, self._by_name),
             help="nothing was executed; report the instruction, or compile the kernel without it",
         )
 

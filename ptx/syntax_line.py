@@ -64,6 +64,15 @@ def compile_mods(text: str, choices: Mapping[str, tuple[str, ...]]) -> tuple[re.
     return re.compile("".join(out)), tuple(flags)
 
 
+def head_places(text: str, choices: Mapping[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], bool]]:
+    """The places of the modifiers of a syntax line: (alternatives, with their dots; whether it may stay empty)."""
+    out = []
+    for m in _MOD.finditer(text):
+        for name in (m[1] or m[2]).replace(",.", ",").split(","):
+            out.append((choices.get(name.replace("::", "_"), ("." + name,)), m[1] is not None))
+    return out
+
+
 def _alternatives(choices: Iterable[str]) -> str:
     """A pattern of literal alternatives, the longest first."""
     return "|".join(re.escape(c) for c in sorted(choices, key=len, reverse=True))
@@ -98,6 +107,8 @@ def reorderings(opcode: str) -> Iterator[str]:
     """The opcode with its roundings and the like in other orders."""
     name, *mods = opcode.split(".")
     free = [i for i, m in enumerate(mods) if m in _FREE]
+    if len(free) > 4:  # more than any instruction has, and a text must not cost factorials of its length
+        return
     for order in permutations(free):
         moved = list(mods)
         for i, j in zip(free, order, strict=True):

@@ -16,7 +16,7 @@ import msgspec
 
 from gpuemu.accounting.lowering import Lowering
 from gpuemu.accounting.side import Options, Prepared, Spec, prepare
-from gpuemu.files import write_atomically
+from gpuemu.files import unreadable, write_atomically
 from interp.ops import ISA
 from ptx.accounting.account import Absent, Account, account, entry_of
 from ptx.accounting.metrics import DYNAMIC
@@ -127,7 +127,7 @@ def read_baseline(file: Path, targets: Sequence[str] = ()) -> Measured:
         kept = msgspec.json.decode(data, type=_Baseline)
         texts = {target: kept.ptx[digest] for target, digest in kept.of.items()}
     except OSError as error:
-        raise InvalidInput(f"cannot read {file}: {error.strerror}") from error
+        raise unreadable(file, error) from error
     except (msgspec.MsgspecError, AttributeError, KeyError) as error:
         raise InvalidInput(
             f"{file} is not a baseline: {error}", help="gpuemu diff SIDE --save FILE makes one"

@@ -83,6 +83,7 @@ def profile(launch: Launch, targets: Sequence[str], root: Path) -> Profile:
     What one target cannot do is that target's reason; raises what stands in the way of all of them."""
     found = _ptx_file(launch, targets, root) if launch.is_ptx else _triton(launch, targets or TARGETS, root)
     words = " ".join([*launch.words, f"grid={launch.grid}", *([f"block={launch.block}"] if launch.block else [])])
+    words += f" fmad={launch.fmad}" if launch.fmad is not None else ""
     whole = Profile(launch.kernel, words, tuple(found), ())
     return replace(whole, lines=_lines(whole.first, root))
 
@@ -103,7 +104,7 @@ def _triton(launch: Launch, targets: Sequence[str], root: Path) -> list[OnTarget
         out.append(
             _measured(
                 target, result, root, str(about.get("name", "")) or None, int(about.get("shared", 0)),
-                bool(about.get("enable_fp_fusion", True)), None,
+                bool(about.get("enable_fp_fusion", True)) and launch.fmad != "off", None,
             )
         )  # fmt: skip
     if len(errors) == len(targets):
@@ -119,8 +120,9 @@ def _ptx_file(launch: Launch, targets: Sequence[str], root: Path) -> list[OnTarg
         threads *= n
     name = launch.kernel.partition("::")[2] or None
     return [
-        _measured(target, result, root, name, launch.shared or 0, True, threads) for target in (targets or (own,))
-    ]  # fmt: skip
+        _measured(target, result, root, name, launch.shared or 0, launch.fmad != "off", threads)
+        for target in (targets or (own,))
+    ]
 
 
 def _measured(

@@ -6,16 +6,20 @@ import sys
 
 import click
 
+from gpuemu.commands.options import SECONDS
 
-@click.command()
+
+@click.command(short_help="Measure how much of their bounds correct kernels use, and keep it in a file.")
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--output", type=click.Path(), default="tolerances.toml", show_default=True, help="The file to write.")
+@click.option("--output", type=click.Path(), metavar="FILE", default="tolerances.toml", show_default=True,
+              help="The file to write.")  # fmt: skip
 @click.option("--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the cases, and of which half an op is in.")
 @click.option("--quick", is_flag=True, help="A pairwise cover of the cases.")
 @click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this op; may be repeated.")
-@click.option("--target", "targets", multiple=True, metavar="sm_XX", default=("sm_80",), show_default=True)
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=300.0, help="Seconds for one case.")
+@click.option("--target", "targets", multiple=True, metavar="sm_XX", default=("sm_80",), show_default=True,
+              help="Compile for this; may be repeated.")  # fmt: skip
+@click.option("--timeout", type=SECONDS, default=300.0, show_default=True, help="Seconds for one case.")
 def calibrate(
     paths: tuple[str, ...],
     output: str,
@@ -40,6 +44,8 @@ def calibrate(
     from gpuemu.gate.sweep import Plan, sweep
     from gpuemu.gate.tolerances import calibrate as fit
     from gpuemu.gate.tolerances import table, write_tolerances
+    from gpuemu.reports.text import nothing_words
+    from ptx.errors import InvalidInput
 
     check_writable(Path(output))
     chosen = tuple(check_target(t) for t in targets)
@@ -51,6 +57,8 @@ def calibrate(
     if result.planned is not None:
         print("interrupted: nothing is written", file=sys.stderr)
         return 130
+    if not result.cases and not result.broken:
+        raise InvalidInput(f"nothing to measure: {nothing_words(result)}")
     found = fit(result, chosen)
     write_tolerances(Path(output), found)
     print(table(found), end="")

@@ -9,25 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuemu.commands.options import FMAD, SECONDS
 from ptx.errors import InvalidInput
 
 if TYPE_CHECKING:
     from gpuemu.gate.results import CaseResult, SweepResult
 
 
-@click.command()
+@click.command(short_help="Check every op of files and folders: the gate.")
 @click.argument("paths", nargs=-1)
 @click.option("--parallel", type=click.IntRange(min=1), help="Worker processes.  [default: 1]")
-@click.option("--format", "form", type=click.Choice(["text", "sarif", "json"]), default="text", help="Report format.")
-@click.option("--output", type=click.Path(), help="File for the report (default: standard output).")
+@click.option("--format", "form", type=click.Choice(["text", "sarif", "json"]), default="text", show_default=True)
+@click.option("--output", type=click.Path(), metavar="FILE", help="File for the report (default: standard output).")
 @click.option("--seed", type=int, help="Seed of the whole run.  [default: 0]")
 @click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this op; may be repeated.")
 @click.option("--quick", is_flag=True, help="Each pair of settings at least once: about a third of the cases.")
 @click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Compile for this; may be repeated.")
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
+@FMAD
 @click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this dtype; may be repeated.")
-@click.option("--distribution", "distributions", multiple=True, metavar="NAME", help="Only this; may be repeated.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for one case.  [default: 300]")
+@click.option("--distribution", "distributions", multiple=True, metavar="NAME",
+              help="Only regular, boundary, adversarial or exact values; may be repeated.")  # fmt: skip
+@click.option("--timeout", type=SECONDS, help="Seconds for one case.  [default: 300]")
 @click.option("--tolerances", type=click.Path(), metavar="FILE", help="Tighten bounds by FILE of `gpuemu calibrate`.")
 @click.option("--expect", type=click.Path(), metavar="FILE", help="Exit 0 only if the findings are those of FILE.")
 @click.option("--no-alive-check", is_flag=True, help="Plant no bug to prove that the gate would find one.")
@@ -41,6 +44,7 @@ def ci(
     quick: bool,
     targets: tuple[str, ...],
     device: str | None,
+    fmad: str | None,
     dtypes: tuple[str, ...],
     distributions: tuple[str, ...],
     timeout: float | None,
@@ -73,6 +77,7 @@ def ci(
         seed=choose(seed, config.seed, base.seed),
         targets=tuple(check_target(t) for t in choose(targets, config.targets, base.targets)),
         device=choose(device and check_target(device), config.device and check_target(config.device), None),
+        fmad=choose(fmad, config.fmad, None),
         only=choose(ops, config.ops, base.only),
         dtypes=choose(dtypes, config.dtypes, None),
         distributions=choose(distributions, config.distributions, base.distributions),

@@ -14,22 +14,23 @@ if TYPE_CHECKING:
     from gpuemu.conform.bundle import Bundle
 
 
-@click.command()
+@click.command(short_help="Compare the emulator with a GPU, bit for bit.")
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--gpu", is_flag=True, help="Ask the NVIDIA GPU of this machine, also for the kernels of op files PATHS.")
 @click.option("--target", metavar="sm_XX", default="sm_90a", show_default=True, help="Code for the GPU.")
-@click.option("--record", type=click.Path(dir_okay=False), help="Keep the GPU's answers in this file.")
-@click.option("--answers", "given", multiple=True, type=click.Path(), help="Compare with this file; may be repeated.")
-@click.option("--export", type=click.Path(), help="Write a folder to run on a machine with a GPU, and stop.")
-@click.option("--collect", type=click.Path(), help="Compare with what such a folder holds after it was run.")
+@click.option("--record", type=click.Path(), metavar="FILE", help="Keep the GPU's answers in this file.")
+@click.option("--answers", "given", multiple=True, metavar="FILE", help="Compare with this file; may be repeated.")
+@click.option("--export", metavar="DIR", help="Write a folder to run on a machine with a GPU, and stop.")
+@click.option("--collect", metavar="DIR", help="Compare with what such a folder holds after it was run.")
 def conform(
     paths: tuple[str, ...], gpu: bool, target: str, record: str | None, given: tuple[str, ...], export: str | None,
     collect: str | None,
 ) -> int:  # fmt: skip
     """Compare the emulator with a GPU, bit for bit.
 
-    Without options: every instruction form against the answers that come with the tool. Exit code: 0 all the same,
-    1 something differs, 2 usage, 3 could not be compared.
+    Without options: every instruction form against the answers that come with the tool.
+
+    Exit code: 0 all the same, 1 something differs, 2 usage, 3 could not be compared.
     """
     import tempfile
     from pathlib import Path
@@ -39,8 +40,13 @@ def conform(
     from gpuemu.conform.bundle import read_forms
     from gpuemu.conform.compare import compare
     from gpuemu.conform.table import text
+    from gpuemu.files import check_writable
 
     target = check_target(target)
+    if record:
+        check_writable(Path(record))
+    if export and Path(export).exists() and not Path(export).is_dir():
+        raise InvalidInput(f"cannot write {export}: it is a file", help="--export takes a folder")
     if sum(map(bool, (gpu, export, collect, given))) > 1:
         raise InvalidInput("--gpu, --answers, --export and --collect exclude each other")
     if record and not (gpu or collect):

@@ -18,11 +18,11 @@ FORMATS = ("text", "json", "markdown", "html", "sarif")
 _WORD = re.compile(r"(?:(?:old|new)\.)?[A-Za-z_]\w*=")
 
 
-@click.command()
+@click.command(short_help="Compare registers, spills and instructions of two versions of a kernel.")
 @click.argument("sides", nargs=-1, metavar="[OLD] NEW [-- NAME=VALUE...]")
 @click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Measure for this; may be repeated.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="Report format.")
-@click.option("--output", type=click.Path(), help="File for the report (default: standard output).")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--output", type=click.Path(), metavar="FILE", help="File for the report (default: standard output).")
 @click.option("--save", type=click.Path(), metavar="FILE.json", help="Keep the numbers of NEW as a baseline.")
 @click.option("--max-regs", type=click.IntRange(min=0), help="Most registers a thread of NEW.")
 @click.option("--max-spills", type=click.IntRange(min=0), help="Most bytes of spill stores and loads of NEW.")
@@ -34,8 +34,8 @@ _WORD = re.compile(r"(?:(?:old|new)\.)?[A-Za-z_]\w*=")
 @click.option("--block", metavar="X[,Y[,Z]]", help="Threads of a CTA, for occupancy and --dynamic (PTX files).")
 @click.option("--shared", type=click.IntRange(min=0), default=0, help="Bytes of dynamic shared memory (PTX files).")
 @click.option("--no-fmad", is_flag=True, help="Assemble PTX files with -fmad=false.")
-@click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True)
-@click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True, help="Of a Triton program.")
+@click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True, help="Of Triton's pipelines.")
 @click.option("--all", "every", is_flag=True, help="All metrics and all PTX lines, changed or not.")
 def diff(
     sides: tuple[str, ...],
@@ -74,7 +74,7 @@ def diff(
     from gpuemu.accounting.gates import Gates, check, parse_explanations, parse_increases
     from gpuemu.accounting.measure import measure_sides, write_baseline
     from gpuemu.accounting.side import Options, parse_side, words_of
-    from gpuemu.commands.options import check_target
+    from gpuemu.commands.options import check_target, coloured, terminal_width
     from gpuemu.config import load_config
     from gpuemu.files import check_writable, write_atomically, write_standard_output
     from gpuemu.gate.sweep import find_root
@@ -148,8 +148,8 @@ def diff(
     else:
         from gpuemu.reports.diff_text import diff_text
 
-        colour = output is None and sys.stdout.isatty()
-        report = diff_text(comparison, changes, gates, verdict, every, colour).encode()
+        colour, width = coloured(output), terminal_width(output)
+        report = diff_text(comparison, changes, gates, verdict, every, colour, width).encode()
     if output is None:
         write_standard_output(report)
     else:

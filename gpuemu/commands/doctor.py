@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command()
+@click.command(short_help="Say what works on this machine.")
 def doctor() -> int:
     """Say what works on this machine, and what to do about what does not.
 

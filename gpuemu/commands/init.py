@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command()
+@click.command(short_help="Write a first op file for a Triton kernel.")
 @click.argument("kernel", metavar="FILE.py::KERNEL")
 @click.option("--output", type=click.Path(), metavar="FILE", help="The op file.  [default: KERNEL_op.py beside FILE]")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
@@ -14,6 +14,8 @@ def init(kernel: str, output: str | None, force: bool) -> int:
 
     Nothing is imported or run. What only you know (reference, error model, ...) is marked, and `gpuemu ci` refuses the
     file until it is filled in.
+
+    Exit code: 0 written, 2 usage.
     """
     from pathlib import Path
 
@@ -33,9 +35,9 @@ def init(kernel: str, output: str | None, force: bool) -> int:
     if not source.stem.isidentifier():
         raise InvalidInput(f"{file} cannot be imported by its name", help="rename it to a Python identifier")
     place = Path(output) if output else source.with_name(f"{name.removesuffix('_kernel')}_op.py")
+    check_writable(place)
     if place.exists() and not force:
         raise InvalidInput(f"{place} exists", help="give --output another name, or --force")
-    check_writable(place)
     text = op_text(facts, source.stem)
     write_atomically(place, text.encode())
     lines = [f"  line {n}: {line.strip()}" for n, line in enumerate(text.splitlines(), 1) if f"{NAME}(" in line]

@@ -10,14 +10,20 @@ if TYPE_CHECKING:
     from ptx.isa import Op
 
 
-@click.command()
+@click.command(short_help="List the instructions that are modelled.")
 @click.argument("name", required=False)
 @click.option("--markdown", is_flag=True, help="The short support table, of the README.")
 @click.option("--support", is_flag=True, help="The long one: every record, and what is known of its bits.")
 def isa(name: str | None, markdown: bool, support: bool) -> int:
-    """List the PTX instructions that are modelled, or the forms of one."""
+    """List the PTX instructions that are modelled, or the forms of one.
+
+    NAME is an instruction (cvt), with modifiers as many as are known (cvt.rn.f16, cp.async.bulk).
+
+    Exit code: 0, 3 no such form is modelled.
+    """
     from interp.ops import ISA
     from ptx.errors import Unsupported
+    from ptx.nearest import difference, nearest, nearest_name
 
     if support:
         from gpuemu.conform.evidence import evidence, table
@@ -27,9 +33,11 @@ def isa(name: str | None, markdown: bool, support: bool) -> int:
     if name is None:
         click.echo(support_table(ISA.ops) if markdown else "\n".join(f"{o.syntax}" for o in ISA.ops))
         return 0
-    found = [o for o in ISA.ops if o.name == name.partition(".")[0]]
+    own = [o for o in ISA.ops if o.name == name.partition(".")[0] and not o.internal]
+    found = ISA.having(name) or [o for o in own if not difference(o, name)[0]]
     if not found:
-        raise Unsupported(f"no form of '{name}' is modelled", help="gpuemu isa lists all that are")
+        notes = nearest(own, name) if own else nearest_name(name.partition(".")[0], {o.name for o in ISA.ops})
+        raise Unsupported(f"no form of '{name}' is modelled", notes=notes, help="gpuemu isa lists all that are")
     for o in found:
         (ptx_major, ptx_minor), sm = o.since
         click.echo(

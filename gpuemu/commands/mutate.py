@@ -6,27 +6,32 @@ import sys
 
 import click
 
+from gpuemu.commands.options import FMAD, PERCENT
 
-@click.command()
+
+@click.command(short_help="Plant bugs into kernels and count which of them the gate catches.")
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this op; may be repeated.")
-@click.option("--parallel", type=click.IntRange(min=1), default=1, help="Worker processes.  [default: 1]")
+@click.option("--parallel", type=click.IntRange(min=1), default=1, show_default=True, help="Worker processes.")
 @click.option("--quick", is_flag=True, help="The cases of `gpuemu ci --quick`.")
 @click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Compile for this; may be repeated.")
+@FMAD
 @click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this dtype; may be repeated.")
-@click.option("--distribution", "distributions", multiple=True, metavar="NAME", help="Only this; may be repeated.")
-@click.option("--seed", type=int, default=0, help="Seed of the sweep.  [default: 0]")
+@click.option("--distribution", "distributions", multiple=True, metavar="NAME",
+              help="Only regular, boundary, adversarial or exact values; may be repeated.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sweep.")
 @click.option("--kind", "kinds", multiple=True, metavar="NAME", help="Only this kind of change; may be repeated.")
 @click.option("--every", is_flag=True, help="List the caught mutants, too.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Report format.")
-@click.option("--output", type=click.Path(), help="File for the report (default: standard output).")
-@click.option("--min-score", type=click.FloatRange(0, 100), help="Exit with 1 below this percentage.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--output", type=click.Path(), metavar="FILE", help="File for the report (default: standard output).")
+@click.option("--min-score", type=PERCENT, help="Exit with 1 below this percentage.")
 def mutate(
     paths: tuple[str, ...],
     ops: tuple[str, ...],
     parallel: int,
     quick: bool,
     targets: tuple[str, ...],
+    fmad: str | None,
     dtypes: tuple[str, ...],
     distributions: tuple[str, ...],
     seed: int,
@@ -39,7 +44,9 @@ def mutate(
     """Change the correct Triton kernels of the ops in PATHS, one place at a time, and sweep each change.
 
     A change that no case shows survives: it computes the same for all inputs, or the ops' shapes, dtypes and values
-    leave a hole. Exit code: 0, 1 where the score is below --min-score, 2 usage, 3 no mutant ran.
+    leave a hole.
+
+    Exit code: 0 scored, 1 the score is below --min-score, 2 usage, or an op is not clean itself, 3 no mutant ran.
     """
     from pathlib import Path
 
@@ -51,6 +58,7 @@ def mutate(
     from gpuemu.gate.values import DISTRIBUTIONS
     from gpuemu.mutate.score import plant, score
     from gpuemu.mutate.trial import Sweep, Trial
+    from gpuemu.replay.portable import portable_path
     from gpuemu.reports.mutation_text import mutation_json, mutation_text
     from ptx.errors import InvalidInput
 
@@ -61,12 +69,12 @@ def mutate(
     root = find_root(Path.cwd())
     loaded, broken = load_ops(find_files([Path(p) for p in paths]), ops)
     if broken:
-        raise InvalidInput(f"{broken[0].file}: {broken[0].reason}")
+        raise InvalidInput(f"{portable_path(broken[0].file, root)} cannot be loaded: {broken[0].reason}")
     if not loaded:
-        raise InvalidInput("no op was found")
+        raise InvalidInput("no op was found", help="an op is a function under @gpuemu.op; `gpuemu init` writes one")
     sweep = Sweep(
         seed=seed, targets=tuple(check_target(t) for t in targets) or ("sm_80",), quick=quick,
-        dtypes=tuple(dtype_name(d) for d in dtypes) or None, distributions=distributions or DISTRIBUTIONS,
+        dtypes=tuple(dtype_name(d) for d in dtypes) or None, distributions=distributions or DISTRIBUTIONS, fmad=fmad,
     )  # fmt: skip
     planted = plant(loaded, root / ".gpuemu" / "mutants", sweep)
     known = list(dict.fromkeys(p.kind for p in planted))

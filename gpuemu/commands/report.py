@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
+
+from gpuemu.commands.options import FMAD
 
 FORMATS = ("text", "html", "json")
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(short_help="Execute one kernel and show what it does, on one page.")
 @click.argument("kernel", metavar="FILE::KERNEL")
 @click.argument("words", nargs=-1, metavar="NAME=VALUE...")
 @click.option("--grid", required=True, metavar="X[,Y[,Z]]", help="Number of programs (CTAs).")
@@ -17,14 +17,15 @@ FORMATS = ("text", "html", "json")
 @click.option("--shared", type=click.IntRange(min=0), help="Bytes of dynamic shared memory (PTX files).")
 @click.option("--target", "targets", multiple=True, metavar="sm_XX", help="Measure for this; may be repeated.")
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
-@click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True)
-@click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True, help="Of a Triton program.")
+@click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True, help="Of Triton's pipelines.")
 @click.option("--num-ctas", type=click.IntRange(min=1), default=1, show_default=True, help="CTAs of a cluster.")
 @click.option("--cluster", metavar="X[,Y[,Z]]", help="CTAs of a cluster (PTX files that do not say it).")
+@FMAD
 @click.option("--fuel", type=click.IntRange(min=1), help="Loop iterations of all warps after which to give up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of rand, boundary and adversarial arrays.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="Report format.")
-@click.option("--output", type=click.Path(), help="File for the report (default: standard output).")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--output", type=click.Path(), metavar="FILE", help="File for the report (default: standard output).")
 def report(
     kernel: str,
     words: tuple[str, ...],
@@ -37,6 +38,7 @@ def report(
     num_stages: int,
     num_ctas: int,
     cluster: str | None,
+    fmad: str | None,
     fuel: int | None,
     seed: int,
     form: str,
@@ -52,7 +54,7 @@ def report(
     from pathlib import Path
 
     from gpuemu.accounting.profile import profile
-    from gpuemu.commands.options import check_target
+    from gpuemu.commands.options import check_target, coloured, terminal_width
     from gpuemu.commands.run import Launch
     from gpuemu.files import check_writable, write_atomically, write_standard_output
     from gpuemu.gate.sweep import find_root
@@ -62,7 +64,7 @@ def report(
     asked = [check_target(t) for t in targets]
     launch = Launch(
         kernel, words, grid, block, shared, device and check_target(device), num_warps, num_stages, num_ctas, cluster,
-        fuel, seed,
+        fuel, seed, fmad,
     )  # fmt: skip
     found = profile(launch, asked, find_root(Path.cwd()))
     if form == "html":
@@ -76,7 +78,7 @@ def report(
     else:
         from gpuemu.reports.kernel_text import kernel_text
 
-        page = kernel_text(found, output is None and sys.stdout.isatty()).encode()
+        page = kernel_text(found, coloured(output), terminal_width(output)).encode()
     if output is None:
         write_standard_output(page)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command()
+@click.command(short_help="Execute a recorded failure again.")
 @click.argument("what", metavar="SEED_OR_FILE")
 @click.option("--replays", type=click.Path(), help="Folder of replays.  [default: .gpuemu/replays]")
 @click.option("--recorded-only", is_flag=True, help="Do not run the case from its source as it is now.")

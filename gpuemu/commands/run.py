@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuemu.commands.options import FMAD
+
 if TYPE_CHECKING:
     from gpuemu.argspec import Word
     from interp.launch import Result
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(short_help="Execute one kernel, from Python or PTX.")
 @click.argument("kernel", metavar="FILE::KERNEL")
 @click.argument("words", nargs=-1, metavar="NAME=VALUE...")
 @click.option("--grid", required=True, metavar="X[,Y[,Z]]", help="Number of programs (CTAs).")
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 @click.option("--shared", type=click.IntRange(min=0), help="Bytes of dynamic shared memory (PTX files).")
 @click.option("--target", metavar="sm_XX", help="Compile for this.  [default: sm_90; PTX files: their own]")
 @click.option("--device", metavar="sm_XX", help="Arithmetic of this device (default: the target's).")
-@click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True)
-@click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--num-warps", type=click.IntRange(min=1), default=4, show_default=True, help="Of a Triton program.")
+@click.option("--num-stages", type=click.IntRange(min=1), default=3, show_default=True, help="Of Triton's pipelines.")
 @click.option("--num-ctas", type=click.IntRange(min=1), default=1, show_default=True, help="CTAs of a cluster.")
 @click.option("--cluster", metavar="X[,Y[,Z]]", help="CTAs of a cluster (PTX files that do not say it).")
-@click.option("--fmad", type=click.Choice(["off", "plan"]), help="Contraction: none, or the assembler's own.")
+@FMAD
 @click.option("--fuel", type=click.IntRange(min=1), help="Loop iterations of all warps after which to give up.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of rand, boundary and adversarial arrays.")
 @click.option("--save", type=click.Path(), metavar="FILE.npz", help="Write all arrays, after the launch.")
@@ -49,8 +51,9 @@ def run(
 ) -> int:
     """Execute one kernel on the CPU: a Triton kernel of a Python file, or an entry of a PTX file.
 
-    Arguments are named: x=rand:64x1000:f32 o=zeros:64x1000:f32 n=1000 BLOCK=1024. Those of a PTX entry are taken in
-    the order in which they are given.
+    Arguments are named: x=rand:64x1000:f32 o=zeros:64x1000:f32 w=@weights.npy n=1000 BLOCK=1024. Those of a PTX entry
+    are taken in the order in which they are given. Arrays are filled with rand, boundary, adversarial, exact, zeros,
+    ones, arange or nan.
 
     Exit code: 0 clean, 1 the emulator found something, 2 usage, 3 could not be executed.
     """
@@ -152,13 +155,14 @@ def load_entry(text: str, target: str | None, device: str | None, fmad: str | No
     from pathlib import Path
 
     import gpuemu
+    from gpuemu.files import unreadable
     from ptx.errors import InvalidInput
 
     file, _, name = text.partition("::")
     try:
         source = Path(file).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InvalidInput(f"no such file: {file}") from None
+    except OSError as error:
+        raise unreadable(file, error) from None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file} is not PTX text: {error}") from error
     module = gpuemu.Module.from_ptx(source, target=target, device=device, fmad=fmad)
@@ -182,7 +186,7 @@ def load_kernel(text: str) -> Any:
             f"'{text}' does not name a kernel", help="FILE.py::kernel, for example softmax.py::softmax_kernel"
         )
     if not Path(file).is_file():
-        raise InvalidInput(f"no such file: {file}")
+        raise InvalidInput(f"{file} is a folder" if Path(file).is_dir() else f"no such file: {file}")
     try:
         module = load_module(Path(file).resolve())
     except GpuemuError:

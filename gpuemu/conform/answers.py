@@ -21,7 +21,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from gpuemu.conform.words import Words
-from gpuemu.files import write_atomically
+from gpuemu.files import unreadable, write_atomically
 from ptx.errors import InvalidInput
 
 _MATRIX = "matrix "
@@ -60,9 +60,11 @@ def load(path: Path) -> Answers:
             return Answers(
                 about["gpu"], about["date"], about["target"], archive["words"], results, refused, matrices
             )
-    except (OSError, EOFError, BadZipFile, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except (EOFError, BadZipFile, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
-            f"{path} does not hold answers of a GPU: {error}", help="`gpuemu conform --gpu --record FILE` makes them"
+            f"{path} does not hold answers of a GPU", help="`gpuemu conform --gpu --record FILE` makes them"
         ) from error
 
 

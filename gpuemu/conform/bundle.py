@@ -110,7 +110,8 @@ def read_forms(folder: Path) -> Bundle:
         listing = json.loads((folder / "forms.json").read_text())
         words = np.load(folder / "words.npy", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{folder} is not a folder of `gpuemu conform --export`: {error}") from error
+        why = "there is none" if not folder.exists() else getattr(error, "strerror", None) or str(error)
+        raise InvalidInput(f"{folder} is not a folder of `gpuemu conform --export`: {why}") from error
     known = {f.key: f for op in lane_records() for f in forms(op)}
     batches = {b["cubin"]: [known.get(o) for o in b["opcodes"]] for b in listing}
     if any(None in b for b in batches.values()):
@@ -120,7 +121,13 @@ def read_forms(folder: Path) -> Bundle:
 
 def collect(bundle: Bundle) -> Answers:
     """The answers that `on_gpu.py` left in a bundle's folder."""
-    told = json.loads((bundle.folder / "results.json").read_text())
+    try:
+        told = json.loads((bundle.folder / "results.json").read_text())
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"{bundle.folder} has no answers of a GPU yet",
+            help=f"on the machine with the GPU: python3 on_gpu.py {bundle.folder}",
+        ) from error
     results: dict[str, Words] = {}
     with np.load(bundle.folder / "forms.npz", allow_pickle=False) as archive:
         for name, batch in bundle.batches.items():

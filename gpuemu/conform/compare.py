@@ -59,19 +59,23 @@ def _batches(items: Sequence[Form]) -> Iterator[tuple[str, list[Form]]]:
             yield target, same[start : start + BATCH]
 
 
-def compare(answers: Answers, chosen: Callable[[Form], bool] = lambda _: True) -> list[Outcome]:
+def compare(answers: Answers) -> list[Outcome]:
     """Every form of the instruction table against a GPU's answers, in the table's order; then matrix instructions."""
+    return compare_forms(answers) + compare_matrices(answers)
+
+
+def compare_forms(answers: Answers, chosen: Callable[[Form], bool] = lambda _: True) -> list[Outcome]:
+    """The lane instructions that are chosen."""
     items = [f for op in lane_records() for f in forms(op) if chosen(f)]
     known = [f for f in items if f.key in answers.results]
     results = execute(known, answers.words, answers.target)
-    lanes = [_outcome(f, answers, results.get(f.key)) for f in items]
-    return lanes + _matrices(answers)
+    return [_outcome(f, answers, results.get(f.key)) for f in items]
 
 
-def _matrices(answers: Answers) -> list[Outcome]:
-    """The matrix instructions of the answers' target."""
+def compare_matrices(answers: Answers, chosen: Callable[[matrices.Case], bool] = lambda _: True) -> list[Outcome]:
+    """The matrix instructions of the answers' target that are chosen."""
     found = []
-    for batch in matrices.batches([c for c in matrices.cases() if c.target == answers.target]):
+    for batch in matrices.batches([c for c in matrices.cases() if c.target == answers.target and chosen(c)]):
         got = matrices.execute(batch, [matrices.inputs(c, matrices.SEED) for c in batch], device=answers.target)
         for case, words in zip(batch, got, strict=True):
             expected = answers.matrices.get(case.name)

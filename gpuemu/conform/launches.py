@@ -49,7 +49,8 @@ def write_launches(folder: Path, paths: Sequence[Path], target: str) -> int:
 def _records(paths: Sequence[Path], target: str) -> Iterator[tuple[str, LaunchRecord]]:
     for file in find_files(paths):
         for op in load_file(file):
-            for number, case in enumerate(_spread(enumerate_cases([op], seed=0, targets=(target,), device=target))):
+            cases = enumerate_cases([op], seed=0, targets=(target,), device=target, fmad="plan")
+            for number, case in enumerate(_spread(cases)):
                 with recording() as log:
                     launch_case(op, case)
                 for i, record in enumerate(log.launches):
@@ -58,7 +59,7 @@ def _records(paths: Sequence[Path], target: str) -> Iterator[tuple[str, LaunchRe
 
 def launch_case(op: Op, case: Case) -> None:
     """Run one case of an op."""
-    launch(op, case, make_arguments(op, case), Run(case, fmad="plan"))
+    launch(op, case, make_arguments(op, case), Run(case))
 
 
 def _spread(cases: Sequence[Case]) -> Sequence[Case]:

@@ -22,8 +22,12 @@ from gpuemu.gate.shapes import shapes_of
 from gpuemu.gate.values import DISTRIBUTIONS
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to run. `index` is its place in the sweep; `seed` is 64 bits, shown as 16 hexadecimal digits."""
+class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing to run. `index` is its place in the sweep; `seed` is 64 bits, shown as 16 hexadecimal digits.
+
+    `fmad`: as in `gpuemu.run`; no part of the seed, so that the inputs are the same in every mode. What has its default
+    is not written into replays, whose ids are hashes of this record.
+    """
 
     index: int
     op: str
@@ -35,6 +39,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     device: str | None
     option: dict[str, Any]
     seed: int
+    fmad: str | None = None
 
     @property
     def seed_text(self) -> str:
@@ -46,10 +51,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.seed & 1)
 
     def label(self) -> str:
-        """One line for people: op, sizes, dtype, distribution, target."""
+        """One line for people: op, sizes, dtype, distribution, target, options, contraction where it was chosen."""
         sizes = " ".join(f"{k}={v}" for k, v in self.dims.items())
         option = "".join(f" {k}={v}" for k, v in self.option.items())
-        return f"{self.op} {sizes} {self.dtype} {self.distribution} {self.target}{option}"
+        fmad = f" fmad={self.fmad}" if self.fmad is not None else ""
+        return f"{self.op} {sizes} {self.dtype} {self.distribution} {self.target}{option}{fmad}"
 
 
 def quick_subset(cases: list[Case]) -> list[Case]:
@@ -72,6 +78,7 @@ def enumerate_cases(
     quick: bool = False,
     distributions: Sequence[str] = DISTRIBUTIONS,
     dtypes: Sequence[str] | None = None,
+    fmad: str | None = None,
 ) -> list[Case]:
     """All cases of a sweep, in the order of its report: op, shape, dtype, distribution, target, option.
 
@@ -97,7 +104,7 @@ def enumerate_cases(
                                 Case(
                                     index=0, op=op.name, file=op.file, dims=shape, dtype=dtype,
                                     distribution=distribution, target=target, device=device, option=option,
-                                    seed=seed_own,
+                                    seed=seed_own, fmad=fmad,
                                 )
                             )  # fmt: skip
         chosen = quick_subset(own) if quick else own

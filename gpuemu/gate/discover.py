@@ -27,11 +27,13 @@ _SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
 def find_files(paths: Sequence[Path]) -> list[Path]:
     """The Python files under `paths` that decorate a function with `op(...)`, sorted, absolute.
 
-    A file given by name is always taken. Raises InvalidInput for a path that does not exist.
+    A file given by name is always taken. Raises InvalidInput for a path that does not exist or is no UTF-8.
     """
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_file():
+            if path.suffix != ".py":
+                raise InvalidInput(f"{path} is not a Python file", help="ops are in .py files; gpuemu run takes PTX")
             found[path.resolve()] = None
         elif path.is_dir():
             for file in sorted(path.rglob("*.py")):
@@ -39,7 +41,14 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
                 if not any(p in _SKIPPED or p.startswith(".") for p in inner) and _declares_op(file):
                     found[file.resolve()] = None
         else:
-            raise InvalidInput(f"no such file or folder: {path}")
+            what = "neither a file nor a folder" if path.exists() else "no such file or folder"
+            raise InvalidInput(f"{what}: {path}")
+    for file in found:
+        try:
+            str(file).encode()
+        except UnicodeEncodeError:
+            name = str(file).encode("utf-8", "backslashreplace").decode()
+            raise InvalidInput(f"the name of {name} is not UTF-8", help="reports and replays are: rename it") from None
     return list(found)
 
 

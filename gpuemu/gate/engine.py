@@ -30,7 +30,6 @@ class Run:
 
     case: Case
     engine: str = "compiled"
-    fmad: str | None = None
     results: list[Any] = field(default_factory=list)
     kernels: list[Any] = field(default_factory=list)
     log: Any = None
@@ -47,8 +46,8 @@ class Run:
     def __call__(self, kernel: Any, grid: Any, *args: Any, **options: Any) -> Any:
         import gpuemu
 
-        if self.fmad is not None:
-            options.setdefault("fmad", self.fmad)
+        if self.case.fmad is not None:
+            options.setdefault("fmad", self.case.fmad)
         for owned in ("target", "device", "engine"):
             if owned in options:
                 raise InvalidInput(

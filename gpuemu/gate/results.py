@@ -113,6 +113,10 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     """Cases that the sweep would have had, where it was interrupted; else None."""
     alive: Alive | None = None
     """None: not asked for, or interrupted."""
+    ops: tuple[str, ...] = ()
+    """Names of the ops that were found, also those without a case."""
+    fmad: str | None = None
+    """The contraction that was asked for."""
 
     def of(self, verdict: Verdict) -> list[CaseResult]:
         """The cases with a verdict."""

@@ -24,13 +24,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to sweep and how; the command line and the configuration fill it in.
 
     `parallel`: worker processes, 0 = in this process. `timeout`: seconds for one case. `factors`: of calibrated error
-    models, by family (`gate/tolerances.py`).
+    models, by family (`gate/tolerances.py`). `fmad`: contraction, as in `gpuemu.run`.
     """
 
     paths: tuple[str, ...] = (".",)
     seed: int = 0
     targets: tuple[str, ...] = ("sm_80",)
     device: str | None = None
+    fmad: str | None = None
     only: tuple[str, ...] = ()
     dtypes: tuple[str, ...] | None = None
     distributions: tuple[str, ...] = DISTRIBUTIONS
@@ -61,10 +62,12 @@ def sweep(plan: Plan, progress: Callable[[int, int, CaseResult], None] | None = 
         raise InvalidInput(f"unknown distribution '{sorted(unknown)[0]}'", help=f"one of {', '.join(DISTRIBUTIONS)}")
     dtypes = tuple(dtype_name(d) for d in plan.dtypes) if plan.dtypes else None
     root = Path(plan.root) if plan.root else find_root(Path.cwd())
+    if "" in plan.paths:
+        raise InvalidInput("a path is empty", help="a shell variable without a value? '.' is the current folder")
     ops, broken = load_ops(find_files([Path(p) for p in plan.paths]), plan.only)
     cases = enumerate_cases(
         ops, seed=plan.seed, targets=plan.targets, device=plan.device, quick=plan.quick,
-        distributions=plan.distributions, dtypes=dtypes,
+        distributions=plan.distributions, dtypes=dtypes, fmad=plan.fmad,
     )  # fmt: skip
     replays = str(Path(plan.replays).resolve()) if plan.replays else None
     settings = Settings(root=str(root), replays=replays, scratch=f"{SCRATCH}{os.getpid()}-", factors=plan.factors)
@@ -96,5 +99,6 @@ def sweep(plan: Plan, progress: Callable[[int, int, CaseResult], None] | None = 
         alive = prove_alive(ops, results, Path(plan.alive).resolve(), root)
     return SweepResult(
         seed=plan.seed, root=str(root), cases=tuple(results), broken=tuple(broken),
-        seconds=time.perf_counter() - start, planned=len(cases) if interrupted else None, alive=alive,
+        seconds=time.perf_counter() - start, planned=len(cases) if interrupted else None, alive=alive, fmad=plan.fmad,
+        ops=tuple(op.name for op in ops),
     )  # fmt: skip

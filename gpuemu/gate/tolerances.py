@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpuemu.files import write_atomically
+from gpuemu.files import unreadable, write_atomically
 from gpuemu.gate.bits import seed_of
 from gpuemu.gate.judge import MARGIN as BORDERLINE
 from gpuemu.gate.results import CaseResult, SweepResult
@@ -139,7 +139,7 @@ def read_tolerances(path: Path) -> Tolerances:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         found = msgspec.convert(table, Tolerances)
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
+        raise unreadable(path, error) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise InvalidInput(f"{path} is not a calibration file: {error}") from error
     if found.format != FORMAT:

@@ -42,6 +42,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """All outcomes, in the order of the source."""
 
     outcomes: tuple[Outcome, ...]
+    fmad: str | None = None
+    """The contraction of all runs, where it was chosen."""
 
     def of(self, verdict: str) -> list[Outcome]:
         """The outcomes with a verdict."""
@@ -154,7 +156,7 @@ def score(
             )  # fmt: skip
         if progress is not None and trial.planted >= 0:
             progress(sum(t >= 0 for t in trials), len(planted), trial)
-    return Score(outcomes=tuple(_outcome(p, trials[p.index]) for p in planted))
+    return Score(outcomes=tuple(_outcome(p, trials[p.index]) for p in planted), fmad=sweep.fmad)
 
 
 def _outcome(planted: Planted, trial: Trial) -> Outcome:

@@ -62,6 +62,7 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
     dtypes: tuple[str, ...] | None = None
     distributions: tuple[str, ...]
     quick: bool = False
+    fmad: str | None = None
 
 
 class Trial(CaseResult, frozen=True, kw_only=True):
@@ -79,7 +80,7 @@ def tried_cases(op: Op, sweep: Sweep) -> list[Case]:
     """The op's cases in the order in which a mutant meets them."""
     cases = enumerate_cases(
         [op], seed=sweep.seed, targets=sweep.targets, device=sweep.device, quick=sweep.quick,
-        distributions=sweep.distributions, dtypes=sweep.dtypes,
+        distributions=sweep.distributions, dtypes=sweep.dtypes, fmad=sweep.fmad,
     )  # fmt: skip
     first = {c.index for c in quick_subset(cases)}
     return sorted(cases, key=lambda c: (c.index not in first, elements(op, c), c.index))

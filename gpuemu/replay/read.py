@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuemu.files import unreadable
 from gpuemu.replay.format import FORMAT, ReplayRecord, content_id, sha256
 from ptx.errors import InvalidInput
 
@@ -51,6 +52,8 @@ def find_replays(text: str, store: Path) -> list[Path]:
     """
     path = Path(text)
     if path.is_file():
+        if path.name != "case.json":
+            raise InvalidInput(f"{path} is not a replay", help="a replay is a folder, or the case.json in it")
         return [path.parent]
     if (path / "case.json").is_file():
         return [path]
@@ -93,7 +96,9 @@ def read_replay(folder: Path) -> Replay:
                 help="use the version of gpuemu named in its 'tool' field",
             )
         record = msgspec.json.decode(data, type=ReplayRecord)
-    except (OSError, msgspec.MsgspecError) as error:
+    except OSError as error:
+        raise unreadable(source, error) from error
+    except msgspec.MsgspecError as error:
         raise InvalidInput(f"{source} is not a replay: {error}") from error
     altered = []
     for name, wanted in record.files.items():

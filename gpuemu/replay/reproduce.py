@@ -23,6 +23,7 @@ from gpuemu.replay.format import Argument, ArrayArgument, OutputRecord, ReplayRe
 from gpuemu.replay.read import Replay
 from gpuemu.replay.source import SourceRun
 from interp.tensor_map import Im2col, TensorMap
+from ptx.contraction.plan import from_text
 from ptx.errors import GpuemuError, InvalidInput
 
 
@@ -58,7 +59,8 @@ class Outcome:
         if first is not None:
             on = first.device or first.target or record.case.target
             count = f"{len(record.launches)} launch{'es' if len(record.launches) != 1 else ''}"
-            lines.append(f"  {count}, {first.entry}: {record.case.target} code on {on} arithmetic")
+            fused = contraction_words(first.fmad)
+            lines.append(f"  {count}, {first.entry}: {record.case.target} code on {on} arithmetic{fused}")
         lines += [f"  ALTERED: {a}" for a in self.altered]
         if self.cannot_run is not None:
             return "\n".join([*lines, f"cannot run: {self.cannot_run}"]) + "\n"
@@ -77,6 +79,14 @@ class Outcome:
         else:
             verdict = "reproduced" if self.exit_code else "passes now"
         return "\n".join([*lines, verdict]) + "\n"
+
+
+def contraction_words(fmad: str | None) -> str:
+    """How a launch was contracted, where that was chosen: the replay holds the plan itself."""
+    if fmad is None or fmad == "off":
+        return "" if fmad is None else ", no contraction"
+    count = sum(len(f.fused) for f in from_text(fmad).values())
+    return f", contraction as recorded ({count} fused)"
 
 
 def execute(replay: Replay) -> Outcome:

@@ -34,12 +34,14 @@ def diff_text(
     verdict: Verdict,
     every: bool = False,
     colour: bool = False,
+    width: int | None = None,
 ) -> str:
-    """The whole report. `every`: all metrics, and all lines of the PTX comparison."""
+    """The whole report. `every`: all metrics, and all lines of the PTX comparison. `width`: columns of a terminal that
+    it must fit into."""
     stream = io.StringIO()
     console = Console(
         file=stream,
-        width=_WIDTH,
+        width=min(_WIDTH, width or _WIDTH),
         force_terminal=colour,
         no_color=not colour,
         highlight=False,

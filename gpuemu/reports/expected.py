@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpuemu.files import unreadable
 from gpuemu.gate.results import VALUE_KINDS, SweepResult
 from gpuemu.replay.portable import portable_path
 from gpuemu.reports.rules import rule_of
@@ -63,7 +64,7 @@ def read_expected(file: Path) -> tuple[Expected, ...]:
     try:
         return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _Baseline).finding
     except OSError as error:
-        raise InvalidInput(f"cannot read {file}: {error.strerror}") from error
+        raise unreadable(file, error) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise InvalidInput(f"{file} is not a baseline: {error}") from error
 

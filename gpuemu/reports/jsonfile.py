@@ -43,6 +43,7 @@ def json_report(result: SweepResult) -> bytes:
     report: dict[str, Any] = {
         "format": FORMAT,
         "seed": result.seed,
+        "fmad": result.fmad,
         "exit_code": result.exit_code,
         "interrupted": result.planned is not None,
         "bugs": bugs,
@@ -73,6 +74,7 @@ def _case(result: CaseResult) -> dict[str, Any]:
         "distribution": case.distribution,
         "target": case.target,
         "option": case.option,
+        "fmad": case.fmad,
         "verdict": result.verdict,
         "reason": result.reason,
         "problems": [{"kind": p.kind, "message": p.message, "line": p.line} for p in result.problems],

@@ -22,12 +22,12 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _HEAT = ("", "on grey15", "on dark_red", "on red3", "bold on red1")
 
 
-def kernel_text(profile: Profile, colour: bool = False) -> str:
-    """The whole page."""
+def kernel_text(profile: Profile, colour: bool = False, width: int | None = None) -> str:
+    """The whole page. `width`: columns of a terminal that it must fit into."""
     stream = io.StringIO()
     console = Console(
-        file=stream, width=_WIDTH, force_terminal=colour, no_color=not colour, highlight=False, markup=False,
-        emoji=False,
+        file=stream, width=min(_WIDTH, width or _WIDTH), force_terminal=colour, no_color=not colour, highlight=False,
+        markup=False, emoji=False,
     )  # fmt: skip
     console.print(f"{profile.name}  {profile.words}")
     for on in profile.targets:

@@ -27,7 +27,8 @@ def mutation_text(score: Score, root: Path, every: bool) -> str:
     ran = caught + survived
     words = f"{caught} of {ran} caught ({100 * score.share:.1f} %)" if ran else "none ran"
     more = f", {refused} refused: they do not compile or could not be run" if refused else ""
-    lines.append(f"mutation score: {words}{more}")
+    mode = f" (fmad {score.fmad})" if score.fmad is not None else ""
+    lines.append(f"mutation score: {words}{more}{mode}")
     if survived:
         lines.append("a survivor computes the same for every input, or the sweep has no input that shows it")
     return "\n".join(lines) + "\n"
@@ -56,6 +57,7 @@ def mutation_json(score: Score, root: Path) -> bytes:
     report: dict[str, Any] = {
         "format": 1,
         "score": score.share if score.outcomes else None,
+        "fmad": score.fmad,
         "mutants": [
             {
                 "kind": o.planted.kind, "file": portable_path(o.planted.file, root), "line": o.planted.line,

@@ -18,7 +18,7 @@ from gpuemu.gate.results import Bug, SweepResult
 from gpuemu.replay.portable import portable_path
 from gpuemu.reports.rules import Rule, rule_of
 from gpuemu.reports.sarif_log import result_at, sarif_log
-from gpuemu.reports.text import replay_command
+from gpuemu.reports.text import nothing_words, replay_command
 
 FINGERPRINT = "gpuemuBug/v1"
 
@@ -32,7 +32,9 @@ def sarif_report(result: SweepResult) -> bytes:
         rules, [_result(b, result, rules, root) for b in bugs], tag="correctness",
         successful=result.exit_code in (0, 1)
         and not (result.of("unchecked") or result.broken or result.dead),
-        notifications=_notifications(result, root), properties={"seed": result.seed, "cases": len(result.cases)},
+        notifications=_notifications(result, root), properties={
+            "seed": result.seed, "cases": len(result.cases), **({"fmad": result.fmad} if result.fmad else {}),
+        },
     )  # fmt: skip
 
 
@@ -86,7 +88,7 @@ def _notifications(result: SweepResult, root: Path) -> list[str]:
     if result.planned is not None:
         texts.append(f"interrupted: {len(result.cases)} of {result.planned} cases were run")
     elif not result.cases and not result.broken:
-        texts.append("nothing to run: no op was found")
+        texts.append(f"nothing to run: {nothing_words(result)}")
     if result.alive is not None and result.dead:
         texts.append(f"the gate is not alive: {result.alive.words}")
     return texts

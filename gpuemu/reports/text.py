@@ -70,8 +70,16 @@ def unchecked_lines(result: SweepResult) -> list[str]:
     for (op, reason), labels in reasons.items():
         lines += [f"UNCHECKED op {op}, {len(labels)} cases: {reason}", f"  first: {labels[0]}"]
     if not result.cases and not result.broken and result.planned is None:
-        lines.append("UNCHECKED: nothing to run: no op was found")
+        lines.append(f"UNCHECKED: nothing to run: {nothing_words(result)}")
     return [*lines, ""] if lines else []
+
+
+def nothing_words(result: SweepResult) -> str:
+    """Why a sweep had no case."""
+    if not result.ops:
+        return "no op was found (an op is a function under @gpuemu.op; `gpuemu init` writes one)"
+    own = f"op {result.ops[0]} has no case" if len(result.ops) == 1 else f"none of {len(result.ops)} ops has a case"
+    return f"{own} with the dtypes, distributions and targets that were asked for"
 
 
 def table_lines(result: SweepResult) -> list[str]:
@@ -107,4 +115,5 @@ def summary_line(result: SweepResult) -> str:
     words += [f"{unchecked} unchecked"] if unchecked else []
     verdict = {0: "clean", 1: "findings", 3: "not checked", 130: "interrupted"}[result.exit_code]
     words += ["gate not alive"] if result.dead else []
-    return f"{verdict}: {', '.join(words)} (seed {result.seed})"
+    fmad = f", fmad {result.fmad}" if result.fmad is not None else ""
+    return f"{verdict}: {', '.join(words)} (seed {result.seed}{fmad})"

@@ -15,6 +15,7 @@ import ast
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpuemu.files import unreadable
 from ptx.errors import InvalidInput
 
 _LOADS = {"load"}
@@ -54,10 +55,10 @@ class KernelFacts:
 def read_kernel(file: Path, name: str) -> KernelFacts:
     """The facts of the kernel `name` of `file`. Raises InvalidInput when there is none, or no such file."""
     try:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InvalidInput(f"no such file: {file}") from None
-    except (OSError, UnicodeDecodeError, SyntaxError) as error:
+        tree = ast.parse(file.read_text(encoding="utf-8"), file.name)
+    except OSError as error:
+        raise unreadable(file, error) from None
+    except (UnicodeDecodeError, SyntaxError, ValueError) as error:
         raise InvalidInput(f"{file} cannot be read as Python: {error}") from error
     kernels = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _is_kernel(n)}
     if name not in kernels:

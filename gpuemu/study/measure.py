@@ -57,7 +57,9 @@ class StudyResult(CaseResult, frozen=True, kw_only=True):
     measured: tuple[Measured, ...] = ()
 
 
-def usual_cases(op: Op, subject: Subject, dtype: str, target: str, seed: int) -> list[Case]:
+def usual_cases(
+    op: Op, subject: Subject, dtype: str, target: str, seed: int, fmad: str | None = None
+) -> list[Case]:
     """The draws of a test with one shape."""
     option = dict(op.options[0])
     return [
@@ -65,6 +67,7 @@ def usual_cases(op: Op, subject: Subject, dtype: str, target: str, seed: int) ->
             index=draw, op=op.name, file=subject.file, dims=subject.usual, dtype=dtype, distribution="regular",
             # An even seed: dense arrays, as a test makes them.
             target=target, device=None, option=option, seed=seed_of("usual", seed, op.name, dtype, draw) & ~1,
+            fmad=fmad,
         )
         for draw in range(DRAWS)
     ]  # fmt: skip
@@ -87,8 +90,10 @@ class StudyRunner:
             subject = self._subjects[case.file, case.op]
         except Exception as error:
             return StudyResult(case=case, verdict="unchecked", reason=reason_of(error))
-        swept = enumerate_cases([op], seed=self._seed, targets=(case.target,), dtypes=(case.dtype,))
-        usual = usual_cases(op, subject, case.dtype, (op.targets or (case.target,))[0], self._seed)
+        swept = enumerate_cases(
+            [op], seed=self._seed, targets=(case.target,), dtypes=(case.dtype,), fmad=case.fmad
+        )
+        usual = usual_cases(op, subject, case.dtype, (op.targets or (case.target,))[0], self._seed, case.fmad)
         factor = self._factors.get(family_of(op.bound) or "", 1.0)
         tagged = [("sweep", c) for c in swept] + [("usual", c) for c in usual]
         measured = [measure(op, subject, source, c, factor) for source, c in tagged]

@@ -29,6 +29,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     parallel: int = 1
     only: tuple[str, ...] = ()
     factors: dict[str, float] = {}
+    fmad: str | None = None
 
 
 def run_study(
@@ -45,7 +46,7 @@ def run_study(
     cases = [
         Case(
             index=i, op=subject.op, file=subject.file, dims={}, dtype=dtype, distribution="", target=study.target,
-            device=None, option={}, seed=0,
+            device=None, option={}, seed=0, fmad=study.fmad,
         )
         for i, (subject, dtype) in enumerate((s, d) for s in subjects for d in dtypes[s.source, s.op])
     ]  # fmt: skip

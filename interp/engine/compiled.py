@@ -1,8 +1,9 @@
 """The compiled engine: a kernel's plan, emitted, compiled, linked; cached on disk by content.
 
 The cache key is the PTX without what does not change code (comments, `.loc`, `.file`, debug sections and their labels),
-the entry, the options, the engine's sources and the CPU with its full feature string. A hit skips planning and
-emission.
+the contraction, the entry, the options, the engine's sources and the CPU with its full feature string. A hit skips
+planning and emission. What is left out of the text is left out only where it fills whole lines or blocks by itself: a
+key too many costs a compilation, one too few would be another kernel's code.
 """
 
 from __future__ import annotations
@@ -21,7 +22,19 @@ from interp.ops import ISA
 from interp.runtime.native import engine_digest, prefetch
 from ptx import cache, ir
 
-_NOISE = re.compile(r"^\s*(\.loc\b|\.file\b|//|\$L__(tmp|func_begin|func_end)\w*:).*$|//.*$", re.MULTILINE)
+_NOISE = re.compile(
+    r"""
+    /\*.*?\*/                                                         # comments, before what stands within them
+    | ^[ \t]*(?:
+        \.loc\s+\d+\s+\d+\s+\d+ (?:,[ ]function_name[^;{}/\n]*)?   # directives and labels alone on their lines
+        | \.file\s+\d+\s+"[^"\n]*" [\s\d,]*?
+        | \$L__(?:tmp|func_begin|func_end)\w*:
+      )[ \t]*(?://[^\n]*)?$
+    | //[^\n]*
+    """,
+    re.MULTILINE | re.DOTALL | re.VERBOSE,
+)
+_SECTION = re.compile(r"\.section\s+\S+\s*\{[^{}]*\}")
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -58,14 +71,15 @@ def compile_kernel(
     counters: bool,
     ranked: frozenset[str] = frozenset(),
     measured: bool = False,
+    fmad: str | None = None,
 ) -> Compiled:
     """Compile a verified kernel of the PTX `text` for the current CPU; `symbols`: addresses of its variables; `ranked`,
-    `measured`: see `Options`."""
+    `measured`: see `Options`; `fmad`: how `kernel` was made of the text."""
     cpu = cpus.current()
     options = Options(cpu.has_fma, device, counters, ranked, measured)
     placed = sorted(symbols.items())
     key = cache.digest(
-        essence(text), kernel.name, repr((placed, sorted(ranked))), device, int(counters) + int(measured),
+        essence(text), fmad, kernel.name, repr((placed, sorted(ranked))), device, int(counters) + int(measured),
         engine_digest(), cpu.name, cpu.features,
     )  # fmt: skip
     stored = cache.get("kernel", key)
@@ -91,9 +105,8 @@ def asynchronous(symbols: Iterable[str]) -> dict[str, bool]:
 
 def essence(text: str) -> str:
     """The PTX without comments, source positions and debug data."""
-    section = text.find("\t.section")
-    body = text if section < 0 else text[:section]
-    return "\n".join(line for line in _NOISE.sub("", body).splitlines() if line.strip())
+    body = _SECTION.sub("", _NOISE.sub(" ", text))
+    return "\n".join(line for line in body.splitlines() if line.strip())
 
 
 def _build(kernel: ir.Kernel, symbols: Mapping[str, int], options: Options, cpu: cpus.Cpu) -> tuple[Recipe, bytes]:

@@ -117,6 +117,19 @@ def test_a_fused_addition_rounds_once(operation: str, exact, engine: str) -> Non
     assert run(body, "off", given, engine)[1] == ()
 
 
+def test_the_plan_belongs_to_the_key_of_compiled_code() -> None:
+    """Also of a text that ends with debug data, which the key leaves out."""
+    given = np.random.default_rng(1).standard_normal((64, 4)).astype(np.float32)
+    given[:, 2] = -given[:, 0] * given[:, 1]
+    ptx = kernel("mul.f32 %f5, %f0, %f1; add.f32 %f4, %f5, %f2;") + "\n\t.section\t.debug_macinfo\t{\t}\n"
+    results = []
+    for fmad in ("off", f"plan:k {FIRST + 2}<{FIRST + 1}", None):
+        data = given.copy()
+        Module.from_ptx(ptx, fmad=fmad)["k"].launch((1,), (64,), [data])
+        results.append(data[:, 0].tobytes())
+    assert results[0] == results[2] != results[1]
+
+
 def test_nothing_to_fuse_is_exact_without_a_plan() -> None:
     given = np.ones((32, 4), np.float32)
     assert run("mul.f32 %f5, %f0, %f1; add.f32 %f6, %f2, %f3; max.f32 %f4, %f5, %f6;", None, given)[1] == ()

@@ -141,3 +141,25 @@ def test_the_cache_tells_texts_apart_whatever_their_lines_begin_with() -> None:
     one, other = (f".local .b8 own[8]; mov.u32 %r1, {n};\n.loc 1 {n} 1\n" for n in (1, 2))
     assert essence(one) != essence(other)
     assert essence(one.replace(".loc 1 1 1", "")) == essence(one)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_noise"),
+    [
+        (".loc 1 5 0                   // k.py:5:0", True),
+        (".loc 1 5 0, function_name $L__info_string0, inlined_at 1 6 0", True),
+        ('.file 1 "/a b/https://k.py" 0xAB', False),  # no form that compilers write
+        ('.file 1 "/a/k.py"', True),
+        ("$L__tmp1:  // a label of debug data", True),
+        ("/* mov.u32 %r1, 3; */", True),
+        (".section .debug_str\n{\n.b8 1 // }\n.b8 2\n}", True),
+        (".loc 1 5 0 mov.u32 %r1, 3;", False),
+        ("$L__tmp1: mov.u32 %r1, 3;", False),
+        ("/* // */ mov.u32 %r1, 3;", False),
+        (".section .debug_str { .b8 1 } mov.u32 %r1, 3;", False),
+    ],
+)
+def test_only_what_changes_no_code_is_left_out_of_the_key(text: str, is_noise: bool) -> None:
+    from interp.engine.compiled import essence
+
+    assert (essence(f"add.u32 %r1, %r1, 1;\n{text}\nret;\n") == "add.u32 %r1, %r1, 1;\nret;") == is_noise

@@ -86,7 +86,10 @@ PROGRAMS: dict[str, Callable[[], Array]] = {
     "flash_attention_f16": flash_attention,
 }
 QUICK = ("arithmetic", "softmax_f32", "matmul_f16_small")
-"""What `make test` runs; the rest of PROGRAMS is compiled for each CPU by `make judges`."""
+"""What `make test` runs on the host and on the CPU least like it; the rest of PROGRAMS is compiled for each CPU by
+`make judges`."""
+SHORT = ("arithmetic", "softmax_f32")
+"""What `make test` runs for the CPUs between: a few seconds of compiling each."""
 
 
 def digests(names: tuple[str, ...]) -> dict[str, str]:

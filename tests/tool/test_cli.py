@@ -97,15 +97,30 @@ def test_configuration_is_used_and_the_command_line_wins(folder, capsysbinary):
         (["ci", "--format", "xml"], 2, "'xml' is not one of"),
         (["ci", "--distribution", "odd"], 2, "unknown distribution 'odd'"),
         (["ci", "--output", "missing/x.sarif"], 2, "cannot write missing/x.sarif"),
-        (["ci", "--expect", "missing.toml"], 2, "cannot read missing.toml"),
+        (["ci", "--expect", "missing.toml"], 2, "no such file: missing.toml"),
         (["ci", "empty"], 3, ""),
-        (["nothing"], 2, "No such command"),
+        (["ci", ""], 2, "a path is empty"),
+        (["ci", "--dtype", "float64"], 3, ""),
+        (["ci", "--timeout", "nan"], 2, "invalid value for '--timeout': nan is not a finite number"),
+        (["ci", "--timeout", "inf"], 2, "--timeout"),
+        (["ci", "--quik"], 2, "no such option '--quik'. Did you mean '--quick'?\n  help: `gpuemu ci --help`"),
+        (["mutate", "k.py", "--min-score", "nan"], 2, "invalid value for '--min-score': nan is not a finite number"),
+        (["nothing"], 2, "invalid input: no such command 'nothing'\n  help: `gpuemu --help` says what it takes"),
+        (["reproduce", "k.py"], 3, "k.py is not a replay"),
+        (["study"], 2, "no corpus here"),
+        (["study", ".", "--deltas", "gone"], 2, "no such file: gone"),
+        (["conform", "--answers", "gone.npz"], 2, "no such file: gone.npz"),
+        (["conform", "--answers", "empty"], 2, "cannot read empty: it is a folder"),
+        (["conform", "--export", "k.py"], 2, "cannot write k.py: it is a file"),
+        (["conform", "--collect", "gone"], 2, "gone is not a folder of `gpuemu conform --export`: there is none"),
+        (["isa", "cvt.rn.f17"], 3, "nearest form: cvt.rnd{.ftz}{.sat}.dtype.atype: it has no .f17"),
+        (["isa", "madd"], 3, "nearest instruction: mad"),
         (["reproduce", "0123456789abcdef"], 3, "no replay for '0123456789abcdef'"),
         (["reproduce", "empty"], 3, "no replay for 'empty'"),
         (["run", "k.py", "--grid", "1"], 2, "does not name a kernel"),
         (["run", "missing.py::k", "--grid", "1"], 2, "no such file: missing.py"),
         (["run", "k.py::k", "--grid", "1"], 2, "has no Triton kernel 'k'"),
-        (["run", "k.py::k", "x=1"], 2, "Missing option '--grid'"),
+        (["run", "k.py::k", "x=1"], 2, "missing option '--grid'"),
     ],
 )
 def test_wrong_input_has_its_code_and_its_message(folder, capsys, arguments, code, message):
@@ -113,6 +128,37 @@ def test_wrong_input_has_its_code_and_its_message(folder, capsys, arguments, cod
     (folder / "empty").mkdir()
     assert gpuemu(*arguments) == code
     assert message in capsys.readouterr().err
+
+
+def test_an_op_without_a_case_is_not_an_op_that_was_not_found(folder, capsysbinary):
+    fake.softmax_file(folder, "k.py", "softmax", PASSING)
+    assert gpuemu("ci", "--dtype", "float64") == 3
+    assert b"nothing to run: op softmax has no case with the dtypes" in capsysbinary.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["isa", "run k.ptx --grid 1 --block 32 x=zeros:32:f32", "--help", "ci --help"])
+def test_a_full_disk_behind_standard_output_is_told(folder, words):
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    (folder / "k.ptx").write_text(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\n  ret;\n}\n"
+    )
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "gpuemu", *words.split()], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2 and done.stderr.decode().startswith("invalid input: cannot write: No space left")
+
+
+def test_a_file_name_that_no_report_can_hold(folder, capsys):
+    fake.softmax_file(folder, "b\udcff.py", "softmax", PASSING)
+    assert gpuemu("ci", ".", "--format", "json") == 2
+    assert "b\\udcff.py is not UTF-8" in capsys.readouterr().err
+
+
+def test_isa_lists_the_forms_that_have_the_modifiers(folder, capsys):
+    assert gpuemu("isa", "cvt.rn.f16.f32") == 0
+    assert capsys.readouterr().out.startswith("cvt.rnd{.ftz}{.sat}.dtype.atype d, a\n")
+    assert gpuemu("isa", "mul.hi") == 0
+    assert [line.split(" ")[0] for line in capsys.readouterr().out.splitlines() if line[0] != " "] == ["mul.hi.type"]
 
 
 def test_a_configuration_that_does_not_parse_stops_everything(folder, capsys):

@@ -6,7 +6,7 @@ import pytest
 from gpuemu.argspec import parse_words
 from gpuemu.config import load_config
 from gpuemu.files import check_writable, write_atomically
-from ptx.errors import InvalidInput
+from ptx.errors import InvalidInput, LaunchFailure
 
 
 def test_gpuemu_toml_wins_over_pyproject_and_paths_are_relative_to_it(tmp_path):
@@ -35,6 +35,7 @@ def test_no_configuration_is_an_empty_one(tmp_path):
         ("parallel = 0", "key 'parallel'"),
         ("timeout = -1.0", "key 'timeout'"),
         ("seed = true", "key 'seed'"),
+        ("fmad = 'on'", "key 'fmad'"),
     ],
 )
 def test_a_wrong_configuration_names_the_key(tmp_path, text, message):
@@ -72,12 +73,18 @@ def test_arrays_and_scalars(tmp_path):
         ("x=rand:4", "cannot read the array"),
         ("x=rand:4:f33", "unknown dtype 'f33'"),
         ("x=rand:-4:f32", "negative size"),
-        ("x=@nothing.npy", "cannot read nothing.npy"),
+        ("x=@nothing.npy", "no such file: nothing.npy"),
+        ("x=@.", "cannot read .: it is a folder"),
     ],
 )
 def test_a_wrong_word_is_quoted(word, message):
     with pytest.raises(InvalidInput, match=message):
         parse_words([word], 0)
+
+
+def test_an_array_that_no_machine_holds_is_refused_by_its_size():
+    with pytest.raises(LaunchFailure, match="'x=rand:99999999999999:f32' would take 372529 GiB"):
+        parse_words(["x=rand:99999999999999:f32"], 0)
 
 
 def test_an_argument_given_twice():

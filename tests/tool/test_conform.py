@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from gpuemu.cli import cli
 from gpuemu.conform.answers import load, save, stored
 from gpuemu.conform.bundle import read_forms
-from gpuemu.conform.compare import compare
+from gpuemu.conform.compare import compare_forms
 from gpuemu.conform.evidence import evidence
 from gpuemu.conform.forms import Form
 from gpuemu.conform.launches import Kernel
@@ -30,7 +30,7 @@ KERNELS = (Kernel("a", 100, 0), Kernel("b", 0, 0, "no image"))
 
 def test_the_stored_answers_are_the_emulator_s_on_a_few_forms() -> None:
     (answers,) = stored()
-    found = [o for o in compare(replace(answers, matrices={}), few) if o.compared]
+    found = [o for o in compare_forms(answers, few) if o.compared]
     assert len(found) == 7 and all(not o.different for o in found)
     assert [o.opcode for o in found if o.explained] == ["fns.b32"]
 
@@ -39,7 +39,7 @@ def test_a_wrong_bit_is_told() -> None:
     (answers,) = stored()
     results = dict(answers.results)
     results["popc.b32"] = results["popc.b32"] ^ np.uint64(1)
-    found = compare(replace(answers, results=results, matrices={}), few)
+    found = compare_forms(replace(answers, results=results), few)
     (wrong,) = [o for o in found if o.different]
     assert wrong.opcode == "popc.b32" and wrong.example is not None and "NVIDIA H200" in wrong.example
     report = text(answers, found, [Kernel("softmax.0", 100, 0), Kernel("softmax.1", 0, 0, "no image")])

@@ -137,6 +137,29 @@ def test_a_ptx_file_is_executed_once_and_assembled_for_each_target(
     assert gpuemu("report", "transpose.ptx", *arguments) == 0
 
 
+def test_contraction_is_stated(tools: None, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    arguments = ["--grid", "1", "--block", "32x32", "--format", "json", "--fmad", "off", "out=zeros:1024:i32"]
+    assert gpuemu("report", "transpose.ptx", *arguments) == 0
+    assert json.loads(capsysbinary.readouterr().out)["launch"].endswith(" fmad=off")
+
+
+def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpuemu.commands.options import coloured, terminal_width
+
+    assert not coloured(None) and terminal_width(None) is None, "not a terminal"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "44")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert coloured(None) and terminal_width(None) == 44
+    assert not coloured("report.txt") and terminal_width("report.txt") is None
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not coloured(None)
+    monkeypatch.setenv("NO_COLOR", "")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not coloured(None)
+
+
 def test_a_finding_is_said_and_is_the_exit_code(
     tools: None, folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
