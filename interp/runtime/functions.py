@@ -10,6 +10,7 @@ from interp.runtime import (
     bit_search,
     bulk,
     bulk_cluster,
+    bulk_tensor,
     cluster,
     conversion,
     conversion_tiny,
@@ -35,8 +36,8 @@ from interp.runtime import (
 from interp.runtime.lane import LANE_FUNCTIONS
 
 __all__ = [
-    "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster", "cluster",
-    "conversion", "conversion_tiny", "matrix", "matrix_general", "mbarrier", "measured", "named_barrier", "printing",
-    "scheduler", "special", "tcgen05", "tcgen05_step", "tensor_access", "tensor_gather", "tensor_map", "tensor_memory",
-    "waiting", "warp", "wgmma", "wmma",
+    "LANE_FUNCTIONS", "access", "arithmetic", "async_copy", "atomics", "bit_search", "bulk", "bulk_cluster",
+    "bulk_tensor", "cluster", "conversion", "conversion_tiny", "matrix", "matrix_general", "mbarrier", "measured",
+    "named_barrier", "printing", "scheduler", "special", "tcgen05", "tcgen05_step", "tensor_access", "tensor_gather",
+    "tensor_map", "tensor_memory", "waiting", "warp", "wgmma", "wmma",
 ]  # fmt: skip
