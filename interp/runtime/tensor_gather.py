@@ -8,8 +8,9 @@ before in shared memory, swizzled by its address.
 from __future__ import annotations
 
 from interp.runtime.access import get, put
-from interp.runtime.bulk import barrier_at, destination, issue, shared_at, tensor_entry
+from interp.runtime.bulk import barrier_at, destination, issue, shared_at
 from interp.runtime.bulk_list import E_BARRIER, E_HOST, E_MAP, E_SHARED
+from interp.runtime.bulk_tensor import tensor_entry
 from interp.runtime.copy_reasons import NOT_ONE_ROW
 from interp.runtime.layout import FAULT_BAD_TENSOR_MAP, SPACE_SHARED
 from interp.runtime.native import symbol
