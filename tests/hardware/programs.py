@@ -135,6 +135,25 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         "ld.shared.b128 %x0, [%r3+2048]; mov.b128 {%rd28, %rd29}, %x0; xor.b64 %rd24, %rd24, %rd28;"
         "xor.b64 %rd25, %rd25, %rd29; mov.b64 {%r30, %r31}, %rd24; mov.b64 {%r32, %r33}, %rd25;",
     ),
+    "wide_cluster": (
+        "",
+        ".reg .b128 %x<6>; .shared .align 16 .b8 area[2080]; mov.u32 %r3, area; shl.b32 %r4, %r0, 4;"
+        "setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared::cta.b64 [%r3+2064], 1; mov.u64 %rd20, 0;"
+        "@%p1 st.shared.u64 [%r3+2048], %rd20;"
+        "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3+2064], 3072; fence.mbarrier_init.release.cluster;"
+        "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+        "mov.u32 %r5, %cluster_ctarank; xor.b32 %r5, %r5, 1; mapa.shared::cluster.u32 %r6, %r3, %r5;"
+        "add.u32 %r7, %r6, %r4; add.u32 %r8, %r3, %r4; mov.b128 %x0, {%rd10, %rd11};"
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [%r7], %x0, [%r6+2064];"
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.s64 [%r6+2048], %rd12, [%r6+2064];"
+        "WAITING: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3+2064], 0; @!%p2 bra WAITING;"
+        "ld.shared.b128 %x1, [%r8]; ld.shared.u64 %rd20, [%r3+2048]; mov.b128 {%rd21, %rd22}, %x1;"
+        "xor.b64 %rd22, %rd22, %rd20; mov.b64 {%r30, %r31}, %rd21; mov.b64 {%r32, %r33}, %rd22;"
+        "mov.b128 %x2, {%rd12, %rd13}; atom.shared.b128.exch %x3, [%r8], %x2;"
+        "atom.shared.b128.cas %x3, [%r8], %x2, %x1;"
+        "mov.b128 {%rd21, %rd22}, %x3; mov.b64 {%r5, %r6}, %rd21; xor.b32 %r30, %r30, %r5; xor.b32 %r31, %r31, %r6;"
+        "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+    ),
     "rsqrt_f64": (
         "",
         "mov.b64 %fd1, %rd10; rsqrt.approx.f64 %fd2, %fd1; mov.b64 {%r30, %r31}, %fd2;"
@@ -145,10 +164,11 @@ PROGRAMS: dict[str, tuple[str, str]] = {
 
 
 def text(outside: str, body: str) -> str:
-    """PTX of a program."""
+    """PTX of a program; one whose CTAs meet is for clusters of two, and uses what is new."""
+    version, cluster = ("9.2", ".reqnctapercluster 2") if "barrier.cluster" in body else ("8.4", "")
     return (
-        f".version 8.4\n.target sm_90\n.address_size 64\n{outside}\n"
-        f".visible .entry program(.param .u64 out, .param .u64 given)\n{{{HEAD}{body}{STORE}}}\n"
+        f".version {version}\n.target sm_90\n.address_size 64\n{outside}\n"
+        f".visible .entry program(.param .u64 out, .param .u64 given) {cluster}\n{{{HEAD}{body}{STORE}}}\n"
     )
 
 

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from gpuemu.cli import cli
-from gpuemu.conform.answers import load, save, stored
+from gpuemu.conform.answers import load, merged, save, stored
 from gpuemu.conform.bundle import read_forms
 from gpuemu.conform.compare import compare_forms
 from gpuemu.conform.evidence import evidence
-from gpuemu.conform.forms import Form
+from gpuemu.conform.forms import Form, forms, lane_records, ptx
 from gpuemu.conform.launches import Kernel
 from gpuemu.conform.table import summary, text
 from ptx.errors import InvalidInput
@@ -97,3 +97,28 @@ def test_what_is_known_of_every_record() -> None:
     kinds = {r.record.name: r.kind for r in rows}
     assert kinds["popc"] == "forms" and kinds["wgmma"] in ("kernels", "published") and kinds["tcgen05"] == "published"
     assert not [r.record.syntax for r in rows if r.kind == "manual" and r.record.since[1] >= 100]
+
+
+def test_archives_of_one_gpu_are_one(tmp_path: Path) -> None:
+    (answers,) = stored()
+    names = sorted(answers.results)
+    first = replace(answers, results={n: answers.results[n] for n in names[:3]}, refused=(names[3], "x"), matrices={})
+    more = replace(first, results={n: answers.results[n] for n in names[2:5]}, date="2030-01-02", refused=())
+    both = merged(first, more)
+    assert set(both.results) == set(names[:5])
+    assert both.refused == ("x",)
+    assert both.date == f"{answers.date} and 2030-01-02"
+    with pytest.raises(InvalidInput, match="different GPUs"):
+        merged(first, replace(more, words=answers.words[:32]))
+
+
+def test_parts_of_registers_and_wide_words_are_forms_too() -> None:
+    items = {f.key: f for op in lane_records() for f in forms(op) if op.name in ("vmad", "vadd2", "mov")}
+    assert "mov.b128" in items
+    assert items["vmad.s32.s32.s32.sat a.-b0"].parts == {"a": "-b0", "b": "", "c": ""}
+    wanted = ptx([items["vmad.s32.u32.u32 c.-"], items["vadd2.s32.s32.s32.sat a.h01"], items["mov.b128"]], 32)
+    for line in (
+        "vmad.s32.u32.u32 %o32, %r0, %r1, -%r2;", "vadd2.s32.s32.s32.sat %o32, %r0.h01, %r1, %r2;",
+        "mov.b128 %wide1, {%d0, %d1};\nmov.b128 %wide, %wide1;\nmov.b128 {%o64, %q64}, %wide;",
+    ):  # fmt: skip
+        assert line in wanted
