@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 LANES = 8
-I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 INTS, LONGS = ir.VectorType(I32, LANES), ir.VectorType(I64, LANES)
 FLOATS, DOUBLES = ir.VectorType(F32, LANES), ir.VectorType(F64, LANES)
@@ -34,6 +34,11 @@ def define(module: ir.Module, name: str, result: ir.Type, parameters: Sequence[i
     function.attributes.add("nounwind")
     function.attributes.add("noinline")
     return function, True
+
+
+def lanes_of(vector: ir.VectorType, value: int) -> Value:
+    """A constant integer in every lane of a vector type."""
+    return ir.Constant(vector, [value & ((1 << vector.element.width) - 1)] * vector.count)
 
 
 class Lanes:
@@ -207,3 +212,24 @@ def loop(
     b.cbranch(b.icmp_signed("<", following, stop), head, after)
     b.position_at_end(after)
     return values
+
+
+def rarely(
+    b: ir.IRBuilder, condition: Value, values: Sequence[Value], body: Callable[[list[Value]], Sequence[Value]]
+) -> list[Value]:
+    """`body(values)` where the condition (i1) holds, which is expected to be rare; otherwise the values unchanged."""
+    before = b.block
+    inside, after = b.append_basic_block("rare"), b.append_basic_block("usual")
+    b.cbranch(condition, inside, after).set_weights([1, 10000])
+    b.position_at_end(inside)
+    changed = list(body(list(values)))
+    last = b.block
+    b.branch(after)
+    b.position_at_end(after)
+    results = []
+    for value, other in zip(values, changed, strict=True):
+        phi = b.phi(value.type)
+        phi.add_incoming(value, before)
+        phi.add_incoming(other, last)
+        results.append(phi)
+    return results

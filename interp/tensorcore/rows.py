@@ -1,24 +1,53 @@
 """The inner kernel of the fast path: sixteen rows of A against eight columns of B, emitted as vector code.
 
-Why it equals the model. A product of two operands has at most 22 significant bits, so its f32 (for widely spread
-exponents: f64) product is exact; so is scaling by 2**(F - X), unless the result falls below the normal range, where
-the cut gives zero in any case; the conversion to integer is the cut. A term is below 2**(F + 2) <= 2**27 in magnitude,
-so sixteen fit an int32 sum; sums of such sums are exact in f64. Rounding toward zero clears low bits of the f64
-significand, f16 rounding is one f64 addition.
+Four rows at a time, eight columns a vector. First the largest exponent of every output: exponents are bytes (or 16-bit
+words), so one saturating addition and one maximum do 32 (16) products. Then four operations for eight products.
 
-What it does not handle is reported row by row: NaN or Inf in c, and f32 results below the normal range.
+Why it equals the model. A product of two operands has at most 22 significant bits, so its f32 is exact, and so is its
+product with 2**(F - X), unless that falls below the normal range, where the cut gives zero in any case; the conversion
+to integer is the cut. The same holds for c. A term is below 2**(F + 2) <= 2**27 in magnitude, sixteen (for the 8-bit
+types, whose significands have at most 4 bits, seventeen) and c stay below 2**31 + 2**26: the int32 sum is right modulo
+2**32, and a sum that may have left the range looks larger than any other can be, which is looked for; such sums are
+done again in f64, where they are exact (`_large`). Rounding toward zero: of a sum with more than 24 bits those
+lower bits are cleared that the upper ones, shifted by 24, show as ones. The highest bit that has to go is always among
+them, so what remains is less than half a place, which the conversion's rounding to nearest drops. f16 results get the
+lost bits back as the last bit of the f32 (rounding to odd), and are rounded to nearest-even from that.
+
+What it does not handle is reported row by row: NaN or Inf in c; where all products are so small that 2**FLOOR is
+larger, a c that is not zero and smaller still.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 
-from interp.runtime.vector import DOUBLES, F32, F64, FLOATS, I1, I32, I64, INTS, Lanes, Value, define, loop
-from interp.tensorcore.operands import NOTHING
+from interp.runtime.vector import (
+    F32,
+    FLOATS,
+    I16,
+    I32,
+    I64,
+    INTS,
+    Lanes,
+    Value,
+    define,
+    lanes_of,
+    loop,
+    rarely,
+)
+from interp.tensorcore.operands import floats_of_halves, together
 
-CHUNK = 16  # terms that fit an int32 sum
 UNROLL = 4  # blocks are multiples of four products
-ROWS = 2  # rows at once; four are no faster and take twice as long to compile
+CHUNK = 16  # products whose terms fit an int32 sum
+ROWS = 4  # rows at once: they share the loads of B, and their chains of dependent operations overlap
+FLOOR = {8: -48, 16: -101}
+"""Least exponent X with an f32 result, by width of the exponents: below that of any product of two operands that are
+not zero (`operands.MODERATE`), and such that 2**(X - 25) is a normal f32, and its inverse is one, too. Hardware's floors
+are lower."""
+
+_ALL, _FIELD, _SIGN = 0x7FFFFFFF, 0x7F800000, 0x80000000
 
 
 def _c64(value: int) -> Value:
@@ -54,32 +83,6 @@ def store_accumulator(v: Lanes, base: Value, row: Value, words: Value, half: boo
         v.store_halves(place, v.at(place, 128), words)
 
 
-def split_accumulator(v: Lanes, word: Value, half: bool) -> tuple[Value, Value, Value, Value]:
-    """(exponent or NOTHING, significand in units of 2**(exponent - 25), sign as 0 or -1, mask of NaN and Inf)."""
-    fraction, bias, finite = (10, 15, 0x7BFF) if half else (23, 127, 0x7F7FFFFF)
-    a = v.bit_and(word, 0x7FFF if half else 0x7FFFFFFF)
-    field = v.shr(a, fraction)
-    hidden = v.select(v.equal(field, 0), 0, 0x2000000)
-    significand = v.bit_or(v.shl(v.bit_and(a, (1 << fraction) - 1), 25 - fraction), hidden)
-    exponent = v.select(v.equal(a, 0), NOTHING, v.sub(v.maximum(field, 1), bias))
-    sign = v.sub(0, v.shr(word, 15 if half else 31))
-    return exponent, significand, sign, v.greater(a, finite)
-
-
-def round_f32(v: Lanes, total: Value, exponent: Value, keep: Value) -> tuple[Value, Value]:
-    """(words, mask of results below the normal range) of total * 2**exponent toward zero; `keep` masks the f64's
-    fraction."""
-    b = v.b
-    cut = v.doubles(b.and_(v.long_bits(total), keep))
-    bits = v.bits(b.fptrunc(cut, FLOATS))  # exact: at most 24 bits
-    field = v.add(v.bit_and(v.shr(bits, 23), 0xFF), exponent)
-    zero = v.equal(bits, 0)
-    infinity = v.bit_or(v.bit_and(bits, 0x80000000), 0x7F800000)
-    word = v.select(v.greater(field, 254), infinity, v.add(bits, v.shl(exponent, 23)))
-    tiny = b.and_(v.greater(1, field), b.not_(zero))
-    return v.select(zero, 0, word), tiny
-
-
 def round_f16(v: Lanes, total: Value, exponent: Value) -> Value:
     """f16 words of total * 2**exponent to nearest-even; what rounds to zero is +0."""
     b = v.b
@@ -99,99 +102,226 @@ def round_f16(v: Lanes, total: Value, exponent: Value) -> Value:
     return v.select(v.equal(word, 0), 0, v.bit_or(word, v.shl(v.shr(bits, 31), 15)))
 
 
-def kernel(module: ir.Module, half: bool, wide: bool) -> ir.Function:
+def _exponent(v: Lanes, top: Value, downward: Value) -> Value:
+    """X - F from the exponent fields of 2**X and of F."""
+    return v.sub(v.shr(v.sub(top, downward), 23), 127)
+
+
+def _room(b: ir.IRBuilder, size: int) -> Value:
+    """Address of `size` bytes of the stack, 32-byte aligned."""
+    room = b.alloca(ir.ArrayType(ir.IntType(8), size))
+    room.align = 32
+    return b.ptrtoint(room, I64)
+
+
+def _splat(b: ir.IRBuilder, value: Value, vector: ir.VectorType) -> Value:
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = b.insert_element(undefined, value, ir.Constant(I32, 0))
+    return b.shuffle_vector(one, undefined, lanes_of(ir.VectorType(I32, vector.count), 0))
+
+
+def _fold(function: Callable[[Value, Value], Value], values: list[Value]) -> Value:
+    result = values[0]
+    for value in values[1:]:
+        result = function(result, value)
+    return result
+
+
+def _round_f32(v: Lanes, total: Value, exponent: Value) -> Value:
+    """Words of total * 2**exponent toward zero, for results in the normal range and above."""
+    b = v.b
+    cut = v.doubles(b.and_(v.long_bits(total), v.long_const(-1 << 29)))
+    bits = v.bits(b.fptrunc(cut, FLOATS))  # exact: at most 24 bits
+    field = v.add(v.shr(v.bit_and(bits, _ALL), 23), exponent)
+    sign = v.bit_and(bits, _SIGN)
+    word = v.select(v.greater(field, 254), v.bit_or(sign, _FIELD), v.add(bits, v.shl(exponent, 23)))
+    return v.select(v.equal(bits, 0), 0, word)
+
+
+def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool) -> ir.Function:
     """i64 (out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction).
 
-    Writes every row that it can do and returns a bit for each of the others. half: c and out are f16. wide: products
-    in f64."""
-    name = f"gpuemu.tensorcore.kernel.{'f16' if half else 'f32'}.{'wide' if wide else 'moderate'}"
+    Writes every row that it can do and returns a bit for each of the others. half: c and out are f16. bits: width of
+    the exponents. long: blocks are of 2 * CHUNK products of 8-bit types, with F above 13. converts: see
+    `operands.floats_of_halves`."""
+    name = f"gpuemu.tensorcore.kernel.{'f16' if half else 'f32'}.e{bits}{'.long' if long else ''}"
     function, new = define(module, name, I64, [I64] * 11)
     if not new:
         return function
     v = Lanes(ir.IRBuilder(function.append_basic_block()))
     b = v.b
     out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction = function.args
-    fraction_v = v.splat(b.trunc(fraction, I32))
-    floor_v = v.splat(b.trunc(floor, I32))
-    keep = v.splat(b.shl(_c64(-1), b.sub(_c64(52), out_fraction)))
-    no_lanes = ir.Constant(ir.VectorType(I1, 8), [0] * 8)
+    in_vector = together(bits)
+    exponents = ir.VectorType(ir.IntType(bits), 8 * in_vector)
+    # words of the accumulators, and the largest exponents of a block, of all rows
+    words_at, largest_at = (_room(b, 16 * 32), _room(b, 16 * bits))
+    fraction_field = b.shl(b.trunc(fraction, I32), ir.Constant(I32, 23))
+    upward = v.splat(b.add(ir.Constant(I32, 254 << 23), fraction_field))  # less X: 2**(F - X)
+    downward = v.splat(fraction_field)  # taken from X: 2**(X - F)
+    shortened = b.icmp_signed("<", out_fraction, _c64(23))
+    keep = v.splat(b.shl(ir.Constant(I32, -1), b.trunc(b.sub(_c64(23), out_fraction), I32)))
+    lowest = FLOOR[bits] + 127
+    least = lanes_of(exponents, lowest)
+    if half:
+        least = _splat(b, b.trunc(b.add(floor, _c64(127)), exponents.element), exponents)
+    # a wrapped sum is at least 2**32 less the largest one in magnitude
+    wrapped = (1 << 32) - (1 << 26) - (32 * 225 << 19 if long else 16 << 27)
 
-    def some_rows(first: Value, done: list[Value]) -> list[Value]:
-        """ROWS rows at once: they share the loads of B, and their chains of dependent operations overlap."""
-        rows = [b.add(first, _c64(r)) for r in range(ROWS)]
-        offsets = [b.shl(b.mul(row, k), _c64(2)) for row in rows]
-        row_values = [b.add(values_a, offset) for offset in offsets]
-        row_exponents = [b.add(exponents_a, offset) for offset in offsets]
+    def four(index: Value) -> list[Value]:
+        return [b.add(b.mul(index, _c64(ROWS)), _c64(r)) for r in range(ROWS)]
 
-        def largest_exponents(p: Value, largest: list[Value]) -> list[Value]:
-            along, across = b.shl(p, _c64(2)), b.shl(p, _c64(5))
+    def own_values(word: Value) -> Value:
+        """f32 of accumulator words."""
+        if half:
+            return floats_of_halves(b, b.trunc(word, ir.VectorType(I16, 8)), converts)
+        return v.floats(word)
+
+    def fetch(index: Value, nothing: list[Value]) -> list[Value]:
+        for row in four(index):
+            v.store(b.add(words_at, b.shl(row, _c64(5))), load_accumulator(v, c, row, half))
+        return nothing
+
+    def largest_exponents(start: Value, stop: Value) -> None:
+        """Of every output, as fields of f32, to `largest_at`."""
+        vectors = 16 // in_vector
+
+        def some(p: Value, largest: list[Value]) -> list[Value]:
             for j in range(UNROLL):
-                column = v.load(v.at(b.add(exponents_b, across), 32 * j), INTS)
-                for r in range(ROWS):
-                    e = v.splat(v.load(v.at(b.add(row_exponents[r], along), 4 * j), I32))
-                    largest[r] = v.maximum(largest[r], v.add(e, column))
+                place = b.add(p, _c64(j))
+                column = v.load(b.add(exponents_b, b.mul(place, _c64(bits))), ir.VectorType(exponents.element, 8))
+                column = v.shuffle(column, column, list(range(8)) * in_vector)
+                for h in range(vectors):
+                    row = v.load(b.add(exponents_a, b.shl(b.add(b.mul(k, _c64(h)), place), _c64(5))), exponents)
+                    total = b.add(row, column)
+                    greater = b.icmp_unsigned if bits == 8 else b.icmp_signed
+                    largest[h] = b.select(greater(">", total, largest[h]), total, largest[h])
             return largest
 
-        def one_block(start: Value, state: list[Value]) -> list[Value]:
-            words, redo = state[:ROWS], state[ROWS:]
-            stop = b.add(start, block)
-            stop = b.select(b.icmp_signed("<", stop, k), stop, k)
-            parts = [split_accumulator(v, word, half) for word in words]
-            floors = [v.maximum(part[0], floor_v) for part in parts]
-            largest = loop(b, start, stop, UNROLL, floors, largest_exponents)
-            ups = [v.sub(fraction_v, x) for x in largest]
-            sums = []
-            for (exponent, significand, sign, special), x, r in zip(parts, largest, range(ROWS), strict=True):
-                drop = v.add(v.sub(x, exponent), v.sub(25, fraction_v))
-                term = v.shr(significand, v.minimum(drop, 31))
-                sums.append(v.exact_doubles(v.sub(v.bit_xor(term, sign), sign)))
-                redo[r] = b.or_(redo[r], special)
-            # with no product but zeros the scale may be out of range; any will do
-            if wide:
-                scales = [v.power_of_two(up) for up in ups]
-            else:
-                scales = [v.floats(v.shl(v.minimum(v.add(up, 127), 254), 23)) for up in ups]
+        for h, found in enumerate(loop(b, start, stop, UNROLL, [least] * vectors, some)):
+            v.store(v.at(largest_at, 32 * h), found)
 
-            def terms(p: Value, partial: list[Value]) -> list[Value]:
-                along, across = b.shl(p, _c64(2)), b.shl(p, _c64(5))
-                for j in range(UNROLL):
-                    y = v.load(v.at(b.add(values_b, across), 32 * j), FLOATS)
-                    y = b.fpext(y, DOUBLES) if wide else y
-                    for r in range(ROWS):
-                        x = v.load(v.at(b.add(row_values[r], along), 4 * j), F32)
-                        x = v.splat(b.fpext(x, F64) if wide else x)
-                        term = v.truncate(b.fmul(b.fmul(x, y), scales[r]))
-                        partial[r] = v.add(partial[r], term)
-                return partial
+    def sums(
+        start: Value, stop: Value, first: list[Value], scales: list[Value], row_values: list[Value]
+    ) -> list[Value]:
+        """The cut products of four rows added to integers."""
 
-            def chunk(begin: Value, totals: list[Value]) -> list[Value]:
-                end = b.add(begin, _c64(CHUNK))
-                end = b.select(b.icmp_signed("<", end, stop), end, stop)
-                partial = loop(b, begin, end, UNROLL, [v.const(0)] * ROWS, terms)
-                return [b.fadd(total, v.exact_doubles(x)) for total, x in zip(totals, partial, strict=True)]
+        def terms(p: Value, partial: list[Value]) -> list[Value]:
+            along, across = b.shl(p, _c64(2)), b.shl(p, _c64(5))
+            for j in range(UNROLL):
+                y = v.load(v.at(b.add(values_b, across), 32 * j), FLOATS)
+                for r in range(ROWS):
+                    x = v.splat(v.load(v.at(b.add(row_values[r], along), 4 * j), F32))
+                    partial[r] = v.add(partial[r], v.truncate(b.fmul(b.fmul(x, y), scales[r])))
+            return partial
 
-            totals = loop(b, start, stop, CHUNK, sums, chunk)
+        return loop(b, start, stop, UNROLL, first, terms)
+
+    def some_rows(start: Value, stop: Value, index: Value, done: Value) -> Value:
+        """One block of four rows."""
+        rows = four(index)
+        places = [b.add(words_at, b.shl(row, _c64(5))) for row in rows]
+        words = [v.load(place, INTS) for place in places]
+        found = [
+            v.load(v.at(b.add(largest_at, b.mul(index, _c64(bits * ROWS))), 32 * h), exponents)
+            for h in range(ROWS // in_vector)
+        ]
+        tops = []  # fields of 2**X
+        for r in range(ROWS):
+            of, lane = found[r // in_vector], 8 * (r % in_vector)
+            top = v.shl(b.zext(b.shuffle_vector(of, of, ir.Constant(INTS, list(range(lane, lane + 8)))), INTS), 23)
+            own = v.bit_and(v.bits(own_values(words[r])), _FIELD)
+            if half:
+                own = v.select(v.equal(v.bit_and(words[r], 0x7FFF), 0), 0, v.maximum(own, (127 - 14) << 23))
+            tops.append(v.maximum(top, own))
+
+        def set_aside(state: list[Value]) -> list[Value]:
+            """Rows that the model has to do get a c of zero."""
+            words, left = state[:ROWS], state[ROWS]
             for r in range(ROWS):
-                down = v.sub(0, ups[r])
-                if half:
-                    words[r] = round_f16(v, totals[r], down)
-                else:
-                    words[r], tiny = round_f32(v, totals[r], down, keep)
-                    redo[r] = b.or_(redo[r], tiny)
-            return words + redo
+                a = v.bit_and(words[r], 0x7FFF if half else _ALL)
+                odd = v.greater(a, (0x7C00 if half else _FIELD) - 1)
+                if not half:
+                    lost = b.and_(v.greater(lowest << 23, a), b.not_(v.equal(a, 0)))
+                    odd = b.or_(odd, b.and_(lost, v.equal(tops[r], lowest << 23)))
+                words[r] = v.select(odd, 0, words[r])
+                left = b.or_(left, b.shl(b.zext(v.any(odd), I64), rows[r]))
+            return [*words, left]
 
-        # the step of the block loop is a run-time value: count in blocks
-        state = [load_accumulator(v, c, row, half) for row in rows] + [no_lanes] * ROWS
-        count = b.udiv(b.sub(b.add(k, block), _c64(1)), block)
-        state = loop(b, _c64(0), count, 1, state, lambda i, s: one_block(b.mul(i, block), s))
-        left = done[0]
-        for row, word, redo in zip(rows, state[:ROWS], state[ROWS:], strict=True):
-            bad = v.any(redo)
-            with b.if_then(b.not_(bad)):
-                store_accumulator(v, out, row, word, half)
-            left = b.or_(left, b.shl(b.zext(bad, I64), row))
-        return [left]
+        if half:
+            odd = v.any(v.greater(_fold(v.maximum, [v.bit_and(word, 0x7FFF) for word in words]), 0x7BFF))
+        else:
+            odd = v.any(v.greater(_fold(v.maximum, tops), _FIELD - 1))
+            for of in found:
+                bare = b.icmp_unsigned("==", of, least)
+                whole = ir.IntType(exponents.count)
+                odd = b.or_(odd, b.icmp_unsigned("!=", b.bitcast(bare, whole), ir.Constant(whole, 0)))
+        *words, left = rarely(b, odd, [*words, done], set_aside)
 
-    (left,) = loop(b, _c64(0), _c64(16), ROWS, [_c64(0)], some_rows)
+        scales = [v.floats(v.sub(upward, top)) for top in tops]
+        row_values = [b.add(values_a, b.shl(b.mul(row, k), _c64(2))) for row in rows]
+        first = [v.truncate(b.fmul(own_values(words[r]), scales[r])) for r in range(ROWS)]
+        if long:
+            middle = b.add(start, _c64(CHUNK))
+            first = sums(start, middle, first, scales, row_values)
+            totals = sums(middle, stop, first, scales, row_values)
+        else:
+            totals = sums(start, stop, first, scales, row_values)
+
+        sizes = [v.select(v.greater(0, total), v.sub(0, total), total) for total in totals]
+        results = []
+        for r in range(ROWS):
+            if half and not converts:
+                results.append(round_f16(v, v.exact_doubles(totals[r]), _exponent(v, tops[r], downward)))
+                continue
+            exact = v.bit_and(sizes[r], v.bit_xor(v.shr(sizes[r], 24), v.const(-1)))
+            number = b.sitofp(exact, FLOATS)
+            if half:
+                number = v.floats(v.bit_or(v.bits(number), v.select(v.equal(exact, sizes[r]), 0, 1)))
+            number = b.fmul(number, v.floats(v.sub(tops[r], downward)))
+            word = v.bit_or(v.bits(number), v.bit_and(totals[r], _SIGN))
+            if half:
+                word = b.bitcast(b.fptrunc(v.floats(word), ir.VectorType(ir.HalfType(), 8)), ir.VectorType(I16, 8))
+                word = b.zext(word, INTS)
+                word = v.select(v.equal(v.bit_and(word, 0x7FFF), 0), 0, word)
+            results.append(word)
+
+        def large(results: list[Value]) -> list[Value]:
+            """The same from sums in f64."""
+            words = []
+            for r in range(ROWS):
+                rest = v.exact_doubles(v.sub(totals[r], first[r]))
+                total = b.fadd(v.exact_doubles(first[r]), rest)
+                exponent = _exponent(v, tops[r], downward)
+                words.append(round_f16(v, total, exponent) if half else _round_f32(v, total, exponent))
+            return words
+
+        largest = _fold(lambda x, y: b.select(b.icmp_unsigned(">", x, y), x, y), sizes)
+        beyond = b.icmp_unsigned(">", largest, v.const(wrapped - 1))
+        results = rarely(b, v.any(beyond), results, large)
+        if not half:
+            results = rarely(b, shortened, results, lambda words: [v.bit_and(word, keep) for word in words])
+        for place, word in zip(places, results, strict=True):
+            v.store(place, word)
+        return left
+
+    def one_block(index: Value, done: list[Value]) -> list[Value]:
+        start = b.mul(index, block)
+        stop = b.add(start, block)
+        stop = b.select(b.icmp_signed("<", stop, k), stop, k)
+        largest_exponents(start, stop)
+        return loop(b, _c64(0), _c64(16 // ROWS), 1, done, lambda i, left: [some_rows(start, stop, i, left[0])])
+
+    loop(b, _c64(0), _c64(16 // ROWS), 1, [], fetch)
+    # the step of the block loop is a run-time value: count in blocks
+    count = b.udiv(b.sub(b.add(k, block), _c64(1)), block)
+    (left,) = loop(b, _c64(0), count, 1, [_c64(0)], one_block)
+
+    def put(index: Value, nothing: list[Value]) -> list[Value]:
+        for row in four(index):
+            with b.if_then(b.icmp_unsigned("==", b.and_(b.lshr(left, row), _c64(1)), _c64(0)), likely=True):
+                store_accumulator(v, out, row, v.load(b.add(words_at, b.shl(row, _c64(5))), INTS), half)
+        return nothing
+
+    loop(b, _c64(0), _c64(16 // ROWS), 1, [], put)
     b.ret(left)
     return function
