@@ -41,6 +41,17 @@ def lanes_of(vector: ir.VectorType, value: int) -> Value:
     return ir.Constant(vector, [value & ((1 << vector.element.width) - 1)] * vector.count)
 
 
+class _Freeze(ir.Instruction):
+    """The value, or if that is undefined, any one value."""
+
+    def __init__(self, parent: ir.Block, value: Value) -> None:
+        super().__init__(parent, value.type, "freeze", [value])
+
+    def descr(self, buf: list[str]) -> None:
+        value = self.operands[0]
+        buf.append(f"freeze {value.type} {value.get_reference()}\n")
+
+
 class Lanes:
     """An IR builder with the vector operations the kernels need. Plain Python integers become splatted constants."""
 
@@ -175,6 +186,12 @@ class Lanes:
         """Signed words of f32 or f64 toward zero; only for |x| < 2**31."""
         return self.b.fptosi(x, INTS)
 
+    def freeze(self, x: Value) -> Value:
+        """x, or where a conversion was out of range some value or other."""
+        instruction = _Freeze(self.b.block, x)
+        self.b._insert(instruction)
+        return instruction
+
     def exact_doubles(self, words: Value) -> Value:
         """f64 of signed words."""
         return self.b.sitofp(words, DOUBLES)
@@ -212,6 +229,28 @@ def loop(
     b.cbranch(b.icmp_signed("<", following, stop), head, after)
     b.position_at_end(after)
     return values
+
+
+def either(
+    b: ir.IRBuilder, condition: Value, this: Callable[[], Sequence[Value]], that: Callable[[], Sequence[Value]]
+) -> list[Value]:
+    """The values that one of two pieces of code gives, chosen by an i1."""
+    blocks = [b.append_basic_block("this"), b.append_basic_block("that")]
+    after = b.append_basic_block("after")
+    b.cbranch(condition, *blocks)
+    found = []
+    for block, body in zip(blocks, (this, that), strict=True):
+        b.position_at_end(block)
+        found.append((body(), b.block))
+        b.branch(after)
+    b.position_at_end(after)
+    results = []
+    for pair in zip(*(values for values, _block in found), strict=True):
+        phi = b.phi(pair[0].type)
+        for value, (_values, block) in zip(pair, found, strict=True):
+            phi.add_incoming(value, block)
+        results.append(phi)
+    return results
 
 
 def rarely(

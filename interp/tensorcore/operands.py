@@ -28,6 +28,8 @@ MODERATE = 50
 """Products of numbers with exponents of at most this size are normal f32, exact, and above 2**`FLOOR` (`rows.py`)."""
 BIAS_A, BIAS_B = 64, 63
 """What is added to exponents: a product's is the field of an f32."""
+LOWERED = 40
+"""f32 values of A are 2**-LOWERED of the operands where exponents are bytes (`rows.py`)."""
 NOTHING = {8: 0, 16: -16384}
 """Exponent of a zero by width. A sum with it stays below any floor."""
 
@@ -106,6 +108,7 @@ class _Decoder:
 
     def __init__(self, b: ir.IRBuilder, kind: int, count: int, bias: int, converts: bool) -> None:
         self.b, self.kind, self.added, self.converts = b, kind, bias, converts
+        self.lowered = bias == BIAS_A and exponent_bits(kind) == 8
         width, _fraction, bias, _finite = LAYOUT[kind]
         self.words = ir.VectorType(ir.IntType(width), count)
         self.narrow = ir.VectorType(ir.IntType(exponent_bits(kind)), count)
@@ -126,7 +129,10 @@ class _Decoder:
         exponent = b.select(zero, lanes_of(of, NOTHING[self.narrow.element.width]), exponent)
         if of != self.narrow:
             exponent = b.trunc(exponent, self.narrow)
-        return values(b, words, self.kind, self.converts), exponent, following
+        x = values(b, words, self.kind, self.converts)
+        if self.lowered:
+            x = b.fmul(x, b.bitcast(lanes_of(ir.VectorType(I32, words.type.count), (127 - LOWERED) << 23), x.type))
+        return x, exponent, following
 
     def verdict(self, seen: list[Value]) -> Value:
         """i64: bit 0 for exponents outside the moderate range, bit 1 for NaN or Inf."""

@@ -26,6 +26,7 @@ from llvmlite import ir
 from interp.runtime.vector import (
     F32,
     FLOATS,
+    I1,
     I16,
     I32,
     I64,
@@ -33,11 +34,12 @@ from interp.runtime.vector import (
     Lanes,
     Value,
     define,
+    either,
     lanes_of,
     loop,
     rarely,
 )
-from interp.tensorcore.operands import floats_of_halves, together
+from interp.tensorcore.operands import LOWERED, floats_of_halves, together
 
 UNROLL = 4  # blocks are multiples of four products
 CHUNK = 16  # products whose terms fit an int32 sum
@@ -153,12 +155,12 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
     out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction = function.args
     in_vector = together(bits)
     exponents = ir.VectorType(ir.IntType(bits), 8 * in_vector)
-    # words of the accumulators, and the largest exponents of a block, of all rows
-    words_at, largest_at = (_room(b, 16 * 32), _room(b, 16 * bits))
+    # of all rows: words of the accumulators between blocks, and the fields of a block's largest exponents
+    words_at, largest_at = _room(b, 512), _room(b, 16 * bits)
     fraction_field = b.shl(b.trunc(fraction, I32), ir.Constant(I32, 23))
     upward = v.splat(b.add(ir.Constant(I32, 254 << 23), fraction_field))  # less X: 2**(F - X)
+    raised = v.splat(b.add(ir.Constant(I32, (127 + LOWERED) << 23), fraction_field))  # less X: F - X + LOWERED
     downward = v.splat(fraction_field)  # taken from X: 2**(X - F)
-    shortened = b.icmp_signed("<", out_fraction, _c64(23))
     keep = v.splat(b.shl(ir.Constant(I32, -1), b.trunc(b.sub(_c64(23), out_fraction), I32)))
     lowest = FLOOR[bits] + 127
     least = lanes_of(exponents, lowest)
@@ -176,13 +178,8 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
             return floats_of_halves(b, b.trunc(word, ir.VectorType(I16, 8)), converts)
         return v.floats(word)
 
-    def fetch(index: Value, nothing: list[Value]) -> list[Value]:
-        for row in four(index):
-            v.store(b.add(words_at, b.shl(row, _c64(5))), load_accumulator(v, c, row, half))
-        return nothing
-
-    def largest_exponents(start: Value, stop: Value) -> None:
-        """Of every output, as fields of f32, to `largest_at`."""
+    def largest_exponents(start: Value, stop: Value) -> Value:
+        """Of every output, as fields of f32, to `largest_at`; i1: whether there is one without any products."""
         vectors = 16 // in_vector
 
         def some(p: Value, largest: list[Value]) -> list[Value]:
@@ -197,8 +194,15 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
                     largest[h] = b.select(greater(">", total, largest[h]), total, largest[h])
             return largest
 
-        for h, found in enumerate(loop(b, start, stop, UNROLL, [least] * vectors, some)):
-            v.store(v.at(largest_at, 32 * h), found)
+        found = loop(b, start, stop, UNROLL, [least] * vectors, some)
+        for h in range(vectors):
+            v.store(v.at(largest_at, 32 * h), found[h])
+        if half:
+            return ir.Constant(I1, 0)
+        smallest = _fold(lambda x, y: b.select(b.icmp_unsigned("<", x, y), x, y), found)
+        whole = ir.IntType(exponents.count)
+        bare = b.bitcast(b.icmp_unsigned("==", smallest, least), whole)
+        return b.icmp_unsigned("!=", bare, ir.Constant(whole, 0))
 
     def sums(
         start: Value, stop: Value, first: list[Value], scales: list[Value], row_values: list[Value]
@@ -211,62 +215,71 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
                 y = v.load(v.at(b.add(values_b, across), 32 * j), FLOATS)
                 for r in range(ROWS):
                     x = v.splat(v.load(v.at(b.add(row_values[r], along), 4 * j), F32))
-                    partial[r] = v.add(partial[r], v.truncate(b.fmul(b.fmul(x, y), scales[r])))
+                    product = b.fmul(x, y)
+                    if bits == 8:
+                        product = v.floats(v.add(v.bits(product), scales[r]))
+                    else:
+                        product = b.fmul(product, scales[r])
+                    partial[r] = v.add(partial[r], v.truncate(product))
             return partial
 
         return loop(b, start, stop, UNROLL, first, terms)
 
-    def some_rows(start: Value, stop: Value, index: Value, done: Value) -> Value:
-        """One block of four rows."""
-        rows = four(index)
-        places = [b.add(words_at, b.shl(row, _c64(5))) for row in rows]
-        words = [v.load(place, INTS) for place in places]
+    def load_rows(base: Value, index: Value) -> list[Value]:
+        return [v.load(b.add(base, b.shl(row, _c64(5))), INTS) for row in four(index)]
+
+    def store_rows(base: Value, index: Value, words: list[Value]) -> list[Value]:
+        for row, word in zip(four(index), words, strict=True):
+            v.store(b.add(base, b.shl(row, _c64(5))), word)
+        return []
+
+    def accumulators(first: Value, index: Value) -> list[Value]:
+        """Words of four rows; `first`: before the first block."""
+        return either(
+            b,
+            first,
+            lambda: [load_accumulator(v, c, row, half) for row in four(index)],
+            lambda: load_rows(words_at, index),
+        )
+
+    def begin(first: Value, index: Value) -> tuple[list[Value], list[Value]]:
+        """Fields of 2**X, and c, cut, of four rows."""
+        words = accumulators(first, index)
         found = [
             v.load(v.at(b.add(largest_at, b.mul(index, _c64(bits * ROWS))), 32 * h), exponents)
             for h in range(ROWS // in_vector)
         ]
-        tops = []  # fields of 2**X
-        for r in range(ROWS):
+        tops, cut = [], []
+        for r, word in enumerate(words):
             of, lane = found[r // in_vector], 8 * (r % in_vector)
             top = v.shl(b.zext(b.shuffle_vector(of, of, ir.Constant(INTS, list(range(lane, lane + 8)))), INTS), 23)
-            own = v.bit_and(v.bits(own_values(words[r])), _FIELD)
+            value = own_values(word)
+            own = v.bit_and(v.bits(value), _FIELD)
             if half:
-                own = v.select(v.equal(v.bit_and(words[r], 0x7FFF), 0), 0, v.maximum(own, (127 - 14) << 23))
+                own = v.select(v.equal(v.bit_and(word, 0x7FFF), 0), 0, v.maximum(own, (127 - 14) << 23))
             tops.append(v.maximum(top, own))
+            cut.append(v.freeze(v.truncate(b.fmul(value, v.floats(v.sub(upward, tops[r]))))))
+        return tops, cut
 
-        def set_aside(state: list[Value]) -> list[Value]:
-            """Rows that the model has to do get a c of zero."""
-            words, left = state[:ROWS], state[ROWS]
-            for r in range(ROWS):
-                a = v.bit_and(words[r], 0x7FFF if half else _ALL)
-                odd = v.greater(a, (0x7C00 if half else _FIELD) - 1)
-                if not half:
-                    lost = b.and_(v.greater(lowest << 23, a), b.not_(v.equal(a, 0)))
-                    odd = b.or_(odd, b.and_(lost, v.equal(tops[r], lowest << 23)))
-                words[r] = v.select(odd, 0, words[r])
-                left = b.or_(left, b.shl(b.zext(v.any(odd), I64), rows[r]))
-            return [*words, left]
-
-        if half:
-            odd = v.any(v.greater(_fold(v.maximum, [v.bit_and(word, 0x7FFF) for word in words]), 0x7BFF))
+    def multiply(
+        start: Value, stop: Value, index: Value, tops: list[Value], part: list[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        """Sums of four rows; and parts of them which, like the rest of them, are in the range of int32."""
+        if bits == 8:
+            scales = [v.maximum(v.sub(raised, top), 1 << 23) for top in tops]
         else:
-            odd = v.any(v.greater(_fold(v.maximum, tops), _FIELD - 1))
-            for of in found:
-                bare = b.icmp_unsigned("==", of, least)
-                whole = ir.IntType(exponents.count)
-                odd = b.or_(odd, b.icmp_unsigned("!=", b.bitcast(bare, whole), ir.Constant(whole, 0)))
-        *words, left = rarely(b, odd, [*words, done], set_aside)
-
-        scales = [v.floats(v.sub(upward, top)) for top in tops]
-        row_values = [b.add(values_a, b.shl(b.mul(row, k), _c64(2))) for row in rows]
-        first = [v.truncate(b.fmul(own_values(words[r]), scales[r])) for r in range(ROWS)]
+            scales = [v.floats(v.sub(upward, top)) for top in tops]
+        row_values = [b.add(values_a, b.shl(b.mul(row, k), _c64(2))) for row in four(index)]
         if long:
             middle = b.add(start, _c64(CHUNK))
-            first = sums(start, middle, first, scales, row_values)
-            totals = sums(middle, stop, first, scales, row_values)
-        else:
-            totals = sums(start, stop, first, scales, row_values)
+            part = sums(start, middle, part, scales, row_values)
+            start = middle
+        return part, sums(start, stop, part, scales, row_values)
 
+    def finish(
+        first: Value, bare: Value, index: Value, tops: list[Value], part: list[Value], totals: list[Value], left: Value
+    ) -> tuple[list[Value], Value]:
+        """The results of four rows, and the rows left to the model, to which `left` is added."""
         sizes = [v.select(v.greater(0, total), v.sub(0, total), total) for total in totals]
         results = []
         for r in range(ROWS):
@@ -278,50 +291,80 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
             if half:
                 number = v.floats(v.bit_or(v.bits(number), v.select(v.equal(exact, sizes[r]), 0, 1)))
             number = b.fmul(number, v.floats(v.sub(tops[r], downward)))
-            word = v.bit_or(v.bits(number), v.bit_and(totals[r], _SIGN))
             if half:
-                word = b.bitcast(b.fptrunc(v.floats(word), ir.VectorType(ir.HalfType(), 8)), ir.VectorType(I16, 8))
+                word = v.floats(v.bit_or(v.bits(number), v.bit_and(totals[r], _SIGN)))
+                word = b.bitcast(b.fptrunc(word, ir.VectorType(ir.HalfType(), 8)), ir.VectorType(I16, 8))
                 word = b.zext(word, INTS)
-                word = v.select(v.equal(v.bit_and(word, 0x7FFF), 0), 0, word)
-            results.append(word)
+                results.append(v.select(v.equal(v.bit_and(word, 0x7FFF), 0), 0, word))
+            else:
+                results.append(v.bit_or(v.bit_and(v.bits(number), keep), v.bit_and(totals[r], _SIGN)))
 
-        def large(results: list[Value]) -> list[Value]:
-            """The same from sums in f64."""
+        def exactly(results: list[Value]) -> list[Value]:
+            """From sums in f64."""
             words = []
             for r in range(ROWS):
-                rest = v.exact_doubles(v.sub(totals[r], first[r]))
-                total = b.fadd(v.exact_doubles(first[r]), rest)
+                total = b.fadd(v.exact_doubles(part[r]), v.exact_doubles(v.sub(totals[r], part[r])))
                 exponent = _exponent(v, tops[r], downward)
-                words.append(round_f16(v, total, exponent) if half else _round_f32(v, total, exponent))
+                word = round_f16(v, total, exponent) if half else v.bit_and(_round_f32(v, total, exponent), keep)
+                words.append(word)
             return words
+
+        def unusual(state: list[Value]) -> list[Value]:
+            """A look at c, and at the sums."""
+            *results, left = state
+            for row, own, top in zip(four(index), accumulators(first, index), tops, strict=True):
+                a = v.bit_and(own, 0x7FFF if half else _ALL)
+                odd = v.greater(a, (0x7C00 if half else _FIELD) - 1)
+                if not half:
+                    lost = b.and_(v.greater(lowest << 23, a), b.not_(v.equal(a, 0)))
+                    odd = b.or_(odd, b.and_(lost, v.equal(top, lowest << 23)))
+                left = b.or_(left, b.shl(b.zext(v.any(odd), I64), row))
+            return [*rarely(b, v.any(beyond), results, exactly), left]
 
         largest = _fold(lambda x, y: b.select(b.icmp_unsigned(">", x, y), x, y), sizes)
         beyond = b.icmp_unsigned(">", largest, v.const(wrapped - 1))
-        results = rarely(b, v.any(beyond), results, large)
-        if not half:
-            results = rarely(b, shortened, results, lambda words: [v.bit_and(word, keep) for word in words])
-        for place, word in zip(places, results, strict=True):
-            v.store(place, word)
-        return left
+        odd = b.or_(beyond, v.equal(_fold(v.maximum, tops), _FIELD))
+        *results, left = rarely(b, b.or_(v.any(odd), bare), [*results, left], unusual)
+        return results, left
 
-    def one_block(index: Value, done: list[Value]) -> list[Value]:
-        start = b.mul(index, block)
+    def put(index: Value, results: list[Value], left: Value) -> list[Value]:
+        for row, word in zip(four(index), results, strict=True):
+            with b.if_then(b.icmp_unsigned("==", b.and_(b.lshr(left, row), _c64(1)), _c64(0)), likely=True):
+                store_accumulator(v, out, row, word, half)
+        return []
+
+    def put_all(index: Value, results: list[Value]) -> list[Value]:
+        for row, word in zip(four(index), results, strict=True):
+            store_accumulator(v, out, row, word, half)
+        return []
+
+    def one_block(block_index: Value, done: list[Value]) -> list[Value]:
+        start = b.mul(block_index, block)
         stop = b.add(start, block)
         stop = b.select(b.icmp_signed("<", stop, k), stop, k)
-        largest_exponents(start, stop)
-        return loop(b, _c64(0), _c64(16 // ROWS), 1, done, lambda i, left: [some_rows(start, stop, i, left[0])])
+        bare = largest_exponents(start, stop)
+        first, last = b.icmp_signed("==", start, _c64(0)), b.icmp_signed("==", stop, k)
 
-    loop(b, _c64(0), _c64(16 // ROWS), 1, [], fetch)
+        def some_rows(index: Value, state: list[Value]) -> list[Value]:
+            tops, cut = begin(first, index)
+            part, totals = multiply(start, stop, index, tops, cut)
+            results, left = finish(first, bare, index, tops, part, totals, state[0])
+
+            def store() -> list[Value]:
+                return either(
+                    b,
+                    b.icmp_unsigned("==", left, _c64(0)),
+                    lambda: put_all(index, results),
+                    lambda: put(index, results, left),
+                )
+
+            either(b, last, store, lambda: store_rows(words_at, index, results))
+            return [left]
+
+        return loop(b, _c64(0), _c64(16 // ROWS), 1, done, some_rows)
+
     # the step of the block loop is a run-time value: count in blocks
     count = b.udiv(b.sub(b.add(k, block), _c64(1)), block)
     (left,) = loop(b, _c64(0), count, 1, [_c64(0)], one_block)
-
-    def put(index: Value, nothing: list[Value]) -> list[Value]:
-        for row in four(index):
-            with b.if_then(b.icmp_unsigned("==", b.and_(b.lshr(left, row), _c64(1)), _c64(0)), likely=True):
-                store_accumulator(v, out, row, v.load(b.add(words_at, b.shl(row, _c64(5))), INTS), half)
-        return nothing
-
-    loop(b, _c64(0), _c64(16 // ROWS), 1, [], put)
     b.ret(left)
     return function
