@@ -188,7 +188,7 @@ def mma_tiles(
 
     Arguments as `mma`; tile t has its B at b + t * groups * 128 and its accumulator at c (out) + t * 512 (f16: 256).
     """
-    values_a = stack_scratch(2048)
+    values_a = stack_scratch(8192)
     exponents_a = stack_scratch(4096)
     values_b = stack_scratch(1024)
     exponents_b = stack_scratch(256)

@@ -10,7 +10,7 @@ are biased, so that the sum of two is the field of an f32, and bytes where that 
 16-bit words: one instruction adds 32 or 16 of them; a *vector of exponents* is 32 bytes, eight columns of as many rows as that takes (`together`).
 
 Scratch:
-    A: values f32[16][K]; exponents [16 / together][K][together][8], each row's exponent eight times
+    A: values f32[8][K][8], of two rows each four times; exponents [16 / together][K][together][8], each row's exponent eight times
     B: values f32[K][8], exponents [K][8], columns in the order 0 2 4 6 1 3 5 7 (that of an even accumulator register,
     then the odd one)
 """
@@ -55,7 +55,7 @@ def together(bits: int) -> int:
 
 
 def floats_of_halves(b: ir.IRBuilder, halves: Value, converts: bool) -> Value:
-    """f32 of f16 words, exact. `converts`: the target has an instruction for it. Infinity and NaN are void without."""
+    """f32 of f16 words, exact. `converts`: the target has an instruction for it."""
     count = halves.type.count
     floats = ir.VectorType(F32, count)
     if converts:
@@ -68,6 +68,7 @@ def floats_of_halves(b: ir.IRBuilder, halves: Value, converts: bool) -> Value:
     h = b.zext(halves, ints)
     a = b.and_(h, const(0x7FFF))
     normal = b.add(b.shl(a, const(13)), const(112 << 23))
+    normal = b.select(b.icmp_signed(">", a, const(0x7BFF)), b.add(normal, const(112 << 23)), normal)
     # subnormals: a whole number of units, through the binade where f32's last place is one
     whole = b.fsub(b.bitcast(b.or_(a, const(0x4B000000)), floats), b.bitcast(const(0x4B000000), floats))
     small = b.bitcast(b.fmul(whole, b.bitcast(const((127 - 24) << 23), floats)), ints)
@@ -76,7 +77,7 @@ def floats_of_halves(b: ir.IRBuilder, halves: Value, converts: bool) -> Value:
 
 
 def values(b: ir.IRBuilder, words: Value, kind: int, converts: bool) -> Value:
-    """f32 of elements of a kind; infinities and NaN are void."""
+    """f32 of elements of a kind; those of FP8's infinities and NaN are void."""
     count = words.type.count
     floats, ints, shorts = (ir.VectorType(t, count) for t in (F32, I32, I16))
     if kind == F16:
@@ -174,10 +175,15 @@ def rows_function(module: ir.Module, kind: int, converts: bool) -> ir.Function:
         x, e, seen = decoder.convert(words, seen)
         first = b.urem(index, ir.Constant(I64, in_group))
         k = b.mul(b.udiv(index, ir.Constant(I64, in_group)), ir.Constant(I64, each))
-        row = b.mul(first, ir.Constant(I64, rows))
-        for r in range(rows):
-            place = b.add(b.mul(b.add(row, ir.Constant(I64, r)), depth), k)
-            v.store(b.add(floats, b.shl(place, ir.Constant(I64, 2))), _pick(b, x, list(range(r * each, (r + 1) * each))))
+        pair = b.mul(first, ir.Constant(I64, rows // 2))
+        for r in range(0, rows, 2):
+            place = b.add(b.mul(b.add(pair, ir.Constant(I64, r // 2)), depth), k)
+            place = b.add(floats, b.shl(place, ir.Constant(I64, 5)))
+            for quarter in range(0, each, 4):  # two rows as the halves of a vector, so that one shuffle makes each k's
+                lanes = [(r + half) * each + quarter + j for half in range(2) for j in range(4)]
+                both = _pick(b, x, lanes)
+                for j in range(4):
+                    v.store(v.at(place, 32 * (quarter + j)), _pick(b, both, [j] * 4 + [4 + j] * 4))
         place = b.add(exponents, b.shl(b.add(b.mul(first, depth), k), ir.Constant(I64, 5)))
         for j in range(each):
             v.store(v.at(place, 32 * j), _pick(b, e, [r * each + j for r in range(rows) for _ in range(8)]))

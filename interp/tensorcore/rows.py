@@ -27,6 +27,7 @@ from interp.runtime.vector import (
     F32,
     FLOATS,
     I1,
+    I8,
     I16,
     I32,
     I64,
@@ -56,33 +57,40 @@ def _c64(value: int) -> Value:
     return ir.Constant(I64, value)
 
 
-def _half_shift() -> Value:
-    """Shift that puts an f16 into the lower or upper half: 0 in the even columns, 16 in the odd ones."""
-    return ir.Constant(INTS, [0] * 4 + [16] * 4)
+def _pair(b: ir.IRBuilder, base: Value, pair: Value, half: bool) -> Value:
+    """Address of two rows' accumulator words in the even register (f16: in the only one)."""
+    upper = b.shl(b.lshr(pair, _c64(2)), _c64(7 if half else 8))
+    return b.add(base, b.add(upper, b.shl(b.and_(pair, _c64(3)), _c64(5))))
 
 
-def _place(b: ir.IRBuilder, base: Value, row: Value, half: bool) -> Value:
-    """Address of a row's accumulator words in the even register (f16: in the only one)."""
-    upper = b.shl(b.lshr(row, _c64(3)), _c64(7 if half else 8))
-    return b.add(base, b.add(upper, b.shl(b.and_(row, _c64(7)), _c64(4))))
-
-
-def load_accumulator(v: Lanes, base: Value, row: Value, half: bool) -> Value:
-    """A row's accumulator words, columns in the order 0 2 4 6 1 3 5 7."""
-    place = _place(v.b, base, row, half)
+def _load_pair(v: Lanes, base: Value, pair: Value, half: bool) -> list[Value]:
+    """Two rows' accumulator words: of the even columns, of the odd ones."""
+    place = _pair(v.b, base, pair, half)
     if half:
-        return v.bit_and(v.shr(v.load_halves(place, place), _half_shift()), 0xFFFF)
-    return v.load_halves(place, v.at(place, 128))
+        words = v.load(place, INTS)
+        return [v.bit_and(words, 0xFFFF), v.shr(words, 16)]
+    return [v.load(place, INTS), v.load(v.at(place, 128), INTS)]
 
 
-def store_accumulator(v: Lanes, base: Value, row: Value, words: Value, half: bool) -> None:
-    """The inverse of `load_accumulator`."""
-    place = _place(v.b, base, row, half)
+def _store_pair(v: Lanes, base: Value, pair: Value, words: list[Value], half: bool) -> None:
+    """The inverse of `_load_pair`."""
+    place = _pair(v.b, base, pair, half)
     if half:
-        even, odd = v.shuffle(words, words, [0, 1, 2, 3]), v.shuffle(words, words, [4, 5, 6, 7])
+        v.store(place, v.bit_or(words[0], v.shl(words[1], 16)))
+    else:
+        v.store(place, words[0])
+        v.store(v.at(place, 128), words[1])
+
+
+def _store_row(v: Lanes, base: Value, pair: Value, second: int, words: list[Value], half: bool) -> None:
+    """One row of two."""
+    place = v.at(_pair(v.b, base, pair, half), 16 * second)
+    even, odd = (v.shuffle(w, w, list(range(4 * second, 4 * second + 4))) for w in words)
+    if half:
         v.store(place, v.b.or_(even, v.b.shl(odd, ir.Constant(odd.type, [16] * 4))))
     else:
-        v.store_halves(place, v.at(place, 128), words)
+        v.store(place, even)
+        v.store(v.at(place, 128), odd)
 
 
 def round_f16(v: Lanes, total: Value, exponent: Value) -> Value:
@@ -169,8 +177,8 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
     # a wrapped sum is at least 2**32 less the largest one in magnitude
     wrapped = (1 << 32) - (1 << 26) - (32 * 225 << 19 if long else 16 << 27)
 
-    def four(index: Value) -> list[Value]:
-        return [b.add(b.mul(index, _c64(ROWS)), _c64(r)) for r in range(ROWS)]
+    def pairs(index: Value) -> list[Value]:
+        return [b.add(b.mul(index, _c64(ROWS // 2)), _c64(p)) for p in range(ROWS // 2)]
 
     def own_values(word: Value) -> Value:
         """f32 of accumulator words."""
@@ -195,8 +203,10 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
             return largest
 
         found = loop(b, start, stop, UNROLL, [least] * vectors, some)
+        # from eight columns of a row to four columns of two rows
+        lanes = [16 * p + 4 * q + 8 * r + j for p in range(in_vector // 2) for q in (0, 1) for r in (0, 1) for j in range(4)]
         for h in range(vectors):
-            v.store(v.at(largest_at, 32 * h), found[h])
+            v.store(v.at(largest_at, 32 * h), v.shuffle(found[h], found[h], lanes))
         if half:
             return ir.Constant(I1, 0)
         smallest = _fold(lambda x, y: b.select(b.icmp_unsigned("<", x, y), x, y), found)
@@ -210,55 +220,48 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
         """The cut products of four rows added to integers."""
 
         def terms(p: Value, partial: list[Value]) -> list[Value]:
-            along, across = b.shl(p, _c64(2)), b.shl(p, _c64(5))
+            along = b.shl(p, _c64(5))
             for j in range(UNROLL):
-                y = v.load(v.at(b.add(values_b, across), 32 * j), FLOATS)
-                for r in range(ROWS):
-                    x = v.splat(v.load(v.at(b.add(row_values[r], along), 4 * j), F32))
-                    product = b.fmul(x, y)
+                column = v.at(b.add(values_b, along), 32 * j)
+                ys = [v.load(v.at(column, 16 * q), ir.VectorType(F32, 4)) for q in (0, 1)]
+                ys = [v.shuffle(y, y, [0, 1, 2, 3] * 2) for y in ys]
+                xs = [v.load(v.at(b.add(rows, along), 32 * j), FLOATS) for rows in row_values]
+                for n in range(ROWS):
+                    product = b.fmul(xs[n // 2], ys[n % 2])
                     if bits == 8:
-                        product = v.floats(v.add(v.bits(product), scales[r]))
+                        product = v.floats(v.add(v.bits(product), scales[n]))
                     else:
-                        product = b.fmul(product, scales[r])
-                    partial[r] = v.add(partial[r], v.truncate(product))
+                        product = b.fmul(product, scales[n])
+                    partial[n] = v.add(partial[n], v.truncate(product))
             return partial
 
         return loop(b, start, stop, UNROLL, first, terms)
 
-    def load_rows(base: Value, index: Value) -> list[Value]:
-        return [v.load(b.add(base, b.shl(row, _c64(5))), INTS) for row in four(index)]
-
-    def store_rows(base: Value, index: Value, words: list[Value]) -> list[Value]:
-        for row, word in zip(four(index), words, strict=True):
-            v.store(b.add(base, b.shl(row, _c64(5))), word)
-        return []
+    def kept(index: Value, n: int) -> Value:
+        return v.at(b.add(words_at, b.shl(index, _c64(7))), 32 * n)
 
     def accumulators(first: Value, index: Value) -> list[Value]:
         """Words of four rows; `first`: before the first block."""
         return either(
             b,
             first,
-            lambda: [load_accumulator(v, c, row, half) for row in four(index)],
-            lambda: load_rows(words_at, index),
+            lambda: [word for pair in pairs(index) for word in _load_pair(v, c, pair, half)],
+            lambda: [v.load(kept(index, n), INTS) for n in range(ROWS)],
         )
 
     def begin(first: Value, index: Value) -> tuple[list[Value], list[Value]]:
         """Fields of 2**X, and c, cut, of four rows."""
         words = accumulators(first, index)
-        found = [
-            v.load(v.at(b.add(largest_at, b.mul(index, _c64(bits * ROWS))), 32 * h), exponents)
-            for h in range(ROWS // in_vector)
-        ]
         tops, cut = [], []
-        for r, word in enumerate(words):
-            of, lane = found[r // in_vector], 8 * (r % in_vector)
-            top = v.shl(b.zext(b.shuffle_vector(of, of, ir.Constant(INTS, list(range(lane, lane + 8)))), INTS), 23)
+        for n, word in enumerate(words):
+            place = v.at(b.add(largest_at, b.mul(index, _c64(bits * ROWS))), bits * n)
+            top = v.shl(b.zext(v.load(place, ir.VectorType(exponents.element, 8)), INTS), 23)
             value = own_values(word)
             own = v.bit_and(v.bits(value), _FIELD)
             if half:
                 own = v.select(v.equal(v.bit_and(word, 0x7FFF), 0), 0, v.maximum(own, (127 - 14) << 23))
             tops.append(v.maximum(top, own))
-            cut.append(v.freeze(v.truncate(b.fmul(value, v.floats(v.sub(upward, tops[r]))))))
+            cut.append(v.freeze(v.truncate(b.fmul(value, v.floats(v.sub(upward, tops[n]))))))
         return tops, cut
 
     def multiply(
@@ -269,7 +272,7 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
             scales = [v.maximum(v.sub(raised, top), 1 << 23) for top in tops]
         else:
             scales = [v.floats(v.sub(upward, top)) for top in tops]
-        row_values = [b.add(values_a, b.shl(b.mul(row, k), _c64(2))) for row in four(index)]
+        row_values = [b.add(values_a, b.shl(b.mul(pair, k), _c64(5))) for pair in pairs(index)]
         if long:
             middle = b.add(start, _c64(CHUNK))
             part = sums(start, middle, part, scales, row_values)
@@ -312,13 +315,17 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
         def unusual(state: list[Value]) -> list[Value]:
             """A look at c, and at the sums."""
             *results, left = state
-            for row, own, top in zip(four(index), accumulators(first, index), tops, strict=True):
+            for n, own in enumerate(accumulators(first, index)):
                 a = v.bit_and(own, 0x7FFF if half else _ALL)
                 odd = v.greater(a, (0x7C00 if half else _FIELD) - 1)
                 if not half:
                     lost = b.and_(v.greater(lowest << 23, a), b.not_(v.equal(a, 0)))
-                    odd = b.or_(odd, b.and_(lost, v.equal(top, lowest << 23)))
-                left = b.or_(left, b.shl(b.zext(v.any(odd), I64), row))
+                    odd = b.or_(odd, b.and_(lost, v.equal(tops[n], lowest << 23)))
+                lanes = b.zext(b.bitcast(odd, I8), I64)
+                for r, mask in enumerate((0x0F, 0xF0)):
+                    found = b.icmp_unsigned("!=", b.and_(lanes, _c64(mask)), _c64(0))
+                    row = b.add(b.shl(pairs(index)[n // 2], _c64(1)), _c64(r))
+                    left = b.or_(left, b.shl(b.zext(found, I64), row))
             return [*rarely(b, v.any(beyond), results, exactly), left]
 
         largest = _fold(lambda x, y: b.select(b.icmp_unsigned(">", x, y), x, y), sizes)
@@ -328,14 +335,21 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
         return results, left
 
     def put(index: Value, results: list[Value], left: Value) -> list[Value]:
-        for row, word in zip(four(index), results, strict=True):
-            with b.if_then(b.icmp_unsigned("==", b.and_(b.lshr(left, row), _c64(1)), _c64(0)), likely=True):
-                store_accumulator(v, out, row, word, half)
+        for p, pair in enumerate(pairs(index)):
+            for r in range(2):
+                bit = b.and_(b.lshr(left, b.add(b.shl(pair, _c64(1)), _c64(r))), _c64(1))
+                with b.if_then(b.icmp_unsigned("==", bit, _c64(0))):
+                    _store_row(v, out, pair, r, results[2 * p : 2 * p + 2], half)
         return []
 
     def put_all(index: Value, results: list[Value]) -> list[Value]:
-        for row, word in zip(four(index), results, strict=True):
-            store_accumulator(v, out, row, word, half)
+        for p, pair in enumerate(pairs(index)):
+            _store_pair(v, out, pair, results[2 * p : 2 * p + 2], half)
+        return []
+
+    def keep_words(index: Value, results: list[Value]) -> list[Value]:
+        for n, word in enumerate(results):
+            v.store(kept(index, n), word)
         return []
 
     def one_block(block_index: Value, done: list[Value]) -> list[Value]:
@@ -358,7 +372,7 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
                     lambda: put(index, results, left),
                 )
 
-            either(b, last, store, lambda: store_rows(words_at, index, results))
+            either(b, last, store, lambda: keep_words(index, results))
             return [left]
 
         return loop(b, _c64(0), _c64(16 // ROWS), 1, done, some_rows)

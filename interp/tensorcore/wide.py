@@ -10,8 +10,9 @@ from __future__ import annotations
 from llvmlite import ir
 
 from interp.runtime.vector import DOUBLES, F32, F64, FLOATS, I1, I16, I32, I64, INTS, Lanes, Value, define, lanes_of, loop
+from interp.tensorcore.accumulators import load_accumulator, store_accumulator
 from interp.tensorcore.operands import BIAS_A, BIAS_B
-from interp.tensorcore.rows import CHUNK, UNROLL, load_accumulator, store_accumulator
+from interp.tensorcore.rows import CHUNK, UNROLL
 
 ROWS = 2  # of a vector of exponents
 _EXPONENTS = ir.VectorType(I16, 8 * ROWS)
@@ -62,7 +63,8 @@ def wide_kernel(module: ir.Module) -> ir.Function:
 
     def some_rows(first: Value, done: list[Value]) -> list[Value]:
         rows = [b.add(first, _c64(r)) for r in range(ROWS)]
-        row_values = [b.add(values_a, b.shl(b.mul(row, k), _c64(2))) for row in rows]
+        both = b.add(values_a, b.shl(b.mul(first, k), _c64(4)))  # a row's values are those of four lanes
+        row_values = [v.at(both, 16 * r) for r in range(ROWS)]
         row_exponents = b.add(exponents_a, b.shl(b.mul(first, k), _c64(4)))
 
         def largest_exponents(p: Value, largest: list[Value]) -> list[Value]:
@@ -93,11 +95,11 @@ def wide_kernel(module: ir.Module) -> ir.Function:
                 scales.append(v.power_of_two(ups[r]))
 
             def terms(p: Value, partial: list[Value]) -> list[Value]:
-                along, across = b.shl(p, _c64(2)), b.shl(p, _c64(5))
+                across = b.shl(p, _c64(5))
                 for j in range(UNROLL):
                     y = b.fpext(v.load(v.at(b.add(values_b, across), 32 * j), FLOATS), DOUBLES)
                     for r in range(ROWS):
-                        x = v.splat(b.fpext(v.load(v.at(b.add(row_values[r], along), 4 * j), F32), F64))
+                        x = v.splat(b.fpext(v.load(v.at(b.add(row_values[r], across), 32 * j), F32), F64))
                         partial[r] = v.add(partial[r], v.truncate(b.fmul(b.fmul(x, y), scales[r])))
                 return partial
 
@@ -114,14 +116,14 @@ def wide_kernel(module: ir.Module) -> ir.Function:
             return words + redo
 
         # the step of the block loop is a run-time value: count in blocks
-        state = [load_accumulator(v, c, row, False) for row in rows] + [no_lanes] * ROWS
+        state = [load_accumulator(v, c, row) for row in rows] + [no_lanes] * ROWS
         count = b.udiv(b.sub(b.add(k, block), _c64(1)), block)
         state = loop(b, _c64(0), count, 1, state, lambda i, s: one_block(b.mul(i, block), s))
         left = done[0]
         for row, word, redo in zip(rows, state[:ROWS], state[ROWS:], strict=True):
             bad = v.any(redo)
             with b.if_then(b.not_(bad)):
-                store_accumulator(v, out, row, word, False)
+                store_accumulator(v, out, row, word)
             left = b.or_(left, b.shl(b.zext(bad, I64), row))
         return [left]
 
