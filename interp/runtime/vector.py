@@ -232,12 +232,18 @@ def loop(
 
 
 def either(
-    b: ir.IRBuilder, condition: Value, this: Callable[[], Sequence[Value]], that: Callable[[], Sequence[Value]]
+    b: ir.IRBuilder,
+    condition: Value,
+    this: Callable[[], Sequence[Value]],
+    that: Callable[[], Sequence[Value]],
+    rare: bool = False,
 ) -> list[Value]:
-    """The values that one of two pieces of code gives, chosen by an i1."""
+    """The values that one of two pieces of code gives, chosen by an i1. rare: the first is expected to be rare."""
     blocks = [b.append_basic_block("this"), b.append_basic_block("that")]
     after = b.append_basic_block("after")
-    b.cbranch(condition, *blocks)
+    branch = b.cbranch(condition, *blocks)
+    if rare:
+        branch.set_weights([1, 10000])
     found = []
     for block, body in zip(blocks, (this, that), strict=True):
         b.position_at_end(block)

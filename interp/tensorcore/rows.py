@@ -112,11 +112,6 @@ def round_f16(v: Lanes, total: Value, exponent: Value) -> Value:
     return v.select(v.equal(word, 0), 0, v.bit_or(word, v.shl(v.shr(bits, 31), 15)))
 
 
-def _exponent(v: Lanes, top: Value, downward: Value) -> Value:
-    """X - F from the exponent fields of 2**X and of F."""
-    return v.sub(v.shr(v.sub(top, downward), 23), 127)
-
-
 def _room(b: ir.IRBuilder, size: int) -> Value:
     """Address of `size` bytes of the stack, 32-byte aligned."""
     room = b.alloca(ir.ArrayType(ir.IntType(8), size))
@@ -250,89 +245,85 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
         )
 
     def begin(first: Value, index: Value) -> tuple[list[Value], list[Value]]:
-        """Fields of 2**X, and c, cut, of four rows."""
-        words = accumulators(first, index)
-        tops, cut = [], []
+        """c, and fields of 2**X, of four rows."""
+        words, tops = accumulators(first, index), []
         for n, word in enumerate(words):
             place = v.at(b.add(largest_at, b.mul(index, _c64(bits * ROWS))), bits * n)
             top = v.shl(b.zext(v.load(place, ir.VectorType(exponents.element, 8)), INTS), 23)
-            value = own_values(word)
-            own = v.bit_and(v.bits(value), _FIELD)
+            own = v.bit_and(v.bits(own_values(word)), _FIELD)
             if half:
                 own = v.select(v.equal(v.bit_and(word, 0x7FFF), 0), 0, v.maximum(own, (127 - 14) << 23))
             tops.append(v.maximum(top, own))
-            cut.append(v.freeze(v.truncate(b.fmul(value, v.floats(v.sub(upward, tops[n]))))))
-        return tops, cut
+        return words, tops
 
-    def multiply(
-        start: Value, stop: Value, index: Value, tops: list[Value], part: list[Value]
-    ) -> tuple[list[Value], list[Value]]:
-        """Sums of four rows; and parts of them which, like the rest of them, are in the range of int32."""
+    def mark(index: Value, n: int, mask: Value, left: Value) -> Value:
+        """`left` with the rows that have a lane of the mask in vector n."""
+        lanes = b.zext(b.bitcast(mask, I8), I64)
+        for r, of in enumerate((0x0F, 0xF0)):
+            found = b.icmp_unsigned("!=", b.and_(lanes, _c64(of)), _c64(0))
+            row = b.add(b.shl(pairs(index)[n // 2], _c64(1)), _c64(r))
+            left = b.or_(left, b.shl(b.zext(found, I64), row))
+        return left
+
+    def without_products(index: Value, words: list[Value], tops: list[Value], left: Value) -> Value:
+        """Leave a row where c lies below the floor to the model."""
+        for n, (word, top) in enumerate(zip(words, tops, strict=True)):
+            a = v.bit_and(word, _ALL)
+            lost = b.and_(v.greater(lowest << 23, a), b.not_(v.equal(a, 0)))
+            left = mark(index, n, b.and_(lost, v.equal(top, lowest << 23)), left)
+        return left
+
+    def cut_words(words: list[Value], tops: list[Value]) -> list[Value]:
+        scaled = [b.fmul(own_values(w), v.floats(v.sub(upward, t))) for w, t in zip(words, tops, strict=True)]
+        return [v.freeze(v.truncate(x)) for x in scaled]
+
+    def scale_bits(tops: list[Value]) -> list[Value]:
         if bits == 8:
-            scales = [v.maximum(v.sub(raised, top), 1 << 23) for top in tops]
-        else:
-            scales = [v.floats(v.sub(upward, top)) for top in tops]
-        row_values = [b.add(values_a, b.shl(b.mul(pair, k), _c64(5))) for pair in pairs(index)]
-        if long:
-            middle = b.add(start, _c64(CHUNK))
-            part = sums(start, middle, part, scales, row_values)
-            start = middle
-        return part, sums(start, stop, part, scales, row_values)
+            return [v.maximum(v.sub(raised, top), 1 << 23) for top in tops]
+        return [v.sub(upward, top) for top in tops]
 
-    def finish(
-        first: Value, bare: Value, index: Value, tops: list[Value], part: list[Value], totals: list[Value], left: Value
-    ) -> tuple[list[Value], Value]:
-        """The results of four rows, and the rows left to the model, to which `left` is added."""
-        sizes = [v.select(v.greater(0, total), v.sub(0, total), total) for total in totals]
+    def multiply(start: Value, stop: Value, index: Value, part: list[Value], scales: list[Value]) -> list[Value]:
+        """Sums of four rows, to which `part` is added."""
+        row_values = [b.add(values_a, b.shl(b.mul(pair, k), _c64(5))) for pair in pairs(index)]
+        return sums(start, stop, part, scales, row_values)
+
+    def quick(totals: list[Value], sizes: list[Value], scales: list[Value]) -> list[Value]:
+        """Results of four rows, of sums in the range of int32."""
         results = []
-        for r in range(ROWS):
+        for total, size, scale in zip(totals, sizes, scales, strict=True):
+            down = v.sub((254 if bits == 16 else 127 + LOWERED) << 23, scale)  # field of 2**(X - F)
             if half and not converts:
-                results.append(round_f16(v, v.exact_doubles(totals[r]), _exponent(v, tops[r], downward)))
+                results.append(round_f16(v, v.exact_doubles(total), v.sub(v.shr(down, 23), 127)))
                 continue
-            exact = v.bit_and(sizes[r], v.bit_xor(v.shr(sizes[r], 24), v.const(-1)))
+            exact = v.bit_and(size, v.bit_xor(v.shr(size, 24), v.const(-1)))
             number = b.sitofp(exact, FLOATS)
             if half:
-                number = v.floats(v.bit_or(v.bits(number), v.select(v.equal(exact, sizes[r]), 0, 1)))
-            number = b.fmul(number, v.floats(v.sub(tops[r], downward)))
+                number = v.floats(v.bit_or(v.bits(number), v.select(v.equal(exact, size), 0, 1)))
+            number = b.fmul(number, v.floats(down))
             if half:
-                word = v.floats(v.bit_or(v.bits(number), v.bit_and(totals[r], _SIGN)))
+                word = v.floats(v.bit_or(v.bits(number), v.bit_and(total, _SIGN)))
                 word = b.bitcast(b.fptrunc(word, ir.VectorType(ir.HalfType(), 8)), ir.VectorType(I16, 8))
                 word = b.zext(word, INTS)
                 results.append(v.select(v.equal(v.bit_and(word, 0x7FFF), 0), 0, word))
             else:
-                results.append(v.bit_or(v.bit_and(v.bits(number), keep), v.bit_and(totals[r], _SIGN)))
+                results.append(v.bit_or(v.bit_and(v.bits(number), keep), v.bit_and(total, _SIGN)))
+        return results
 
-        def exactly(results: list[Value]) -> list[Value]:
-            """From sums in f64."""
-            words = []
-            for r in range(ROWS):
-                total = b.fadd(v.exact_doubles(part[r]), v.exact_doubles(v.sub(totals[r], part[r])))
-                exponent = _exponent(v, tops[r], downward)
-                word = round_f16(v, total, exponent) if half else v.bit_and(_round_f32(v, total, exponent), keep)
-                words.append(word)
-            return words
-
-        def unusual(state: list[Value]) -> list[Value]:
-            """A look at c, and at the sums."""
-            *results, left = state
-            for n, own in enumerate(accumulators(first, index)):
-                a = v.bit_and(own, 0x7FFF if half else _ALL)
-                odd = v.greater(a, (0x7C00 if half else _FIELD) - 1)
-                if not half:
-                    lost = b.and_(v.greater(lowest << 23, a), b.not_(v.equal(a, 0)))
-                    odd = b.or_(odd, b.and_(lost, v.equal(tops[n], lowest << 23)))
-                lanes = b.zext(b.bitcast(odd, I8), I64)
-                for r, mask in enumerate((0x0F, 0xF0)):
-                    found = b.icmp_unsigned("!=", b.and_(lanes, _c64(mask)), _c64(0))
-                    row = b.add(b.shl(pairs(index)[n // 2], _c64(1)), _c64(r))
-                    left = b.or_(left, b.shl(b.zext(found, I64), row))
-            return [*rarely(b, v.any(beyond), results, exactly), left]
-
-        largest = _fold(lambda x, y: b.select(b.icmp_unsigned(">", x, y), x, y), sizes)
-        beyond = b.icmp_unsigned(">", largest, v.const(wrapped - 1))
-        odd = b.or_(beyond, v.equal(_fold(v.maximum, tops), _FIELD))
-        *results, left = rarely(b, b.or_(v.any(odd), bare), [*results, left], unusual)
-        return results, left
+    def careful(first: Value, start: Value, index: Value, totals: list[Value], left: Value) -> list[Value]:
+        """Results of four rows from sums in f64, and `left` with the rows whose c is an infinity or NaN. What it needs
+        is made again, so that nothing has to be kept for it."""
+        words, tops = begin(first, index)
+        part, results = cut_words(words, tops), []
+        if long:
+            part = multiply(start, b.add(start, _c64(CHUNK)), index, part, scale_bits(tops))
+        for n, (word, top) in enumerate(zip(words, tops, strict=True)):
+            total = b.fadd(v.exact_doubles(part[n]), v.exact_doubles(v.sub(totals[n], part[n])))
+            exponent = v.sub(v.shr(v.sub(top, downward), 23), 127)
+            result = round_f16(v, total, exponent) if half else v.bit_and(_round_f32(v, total, exponent), keep)
+            results.append(result)
+            magnitude = v.bit_and(word, 0x7FFF if half else _ALL)
+            left = mark(index, n, v.greater(magnitude, (0x7C00 if half else _FIELD) - 1), left)
+        return [*results, left]
 
     def put(index: Value, results: list[Value], left: Value) -> list[Value]:
         for p, pair in enumerate(pairs(index)):
@@ -360,9 +351,23 @@ def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool)
         first, last = b.icmp_signed("==", start, _c64(0)), b.icmp_signed("==", stop, k)
 
         def some_rows(index: Value, state: list[Value]) -> list[Value]:
-            tops, cut = begin(first, index)
-            part, totals = multiply(start, stop, index, tops, cut)
-            results, left = finish(first, bare, index, tops, part, totals, state[0])
+            words, tops = begin(first, index)
+            (left,) = rarely(b, bare, state, lambda old: [without_products(index, words, tops, old[0])])
+            scales = scale_bits(tops)
+            operand = scales if bits == 8 else [v.floats(scale) for scale in scales]
+            totals = multiply(start, stop, index, cut_words(words, tops), operand)
+            sizes = [v.select(v.greater(0, total), v.sub(0, total), total) for total in totals]
+            odd = b.icmp_unsigned(">", _fold(lambda x, y: b.select(b.icmp_unsigned(">", x, y), x, y), sizes), v.const(wrapped - 1))
+            # the scale of an infinite c, or of one so large that all products are cut to nothing
+            end = v.const(1 << 23) if bits == 8 else v.sub(upward, _FIELD)
+            odd = v.any(b.or_(odd, v.equal(_fold(v.minimum, scales), end)))
+            *results, left = either(
+                b,
+                odd,
+                lambda: careful(first, start, index, totals, left),
+                lambda: [*quick(totals, sizes, scales), left],
+                rare=True,
+            )
 
             def store() -> list[Value]:
                 return either(
