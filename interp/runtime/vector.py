@@ -41,7 +41,7 @@ def lanes_of(vector: ir.VectorType, value: int) -> Value:
     return ir.Constant(vector, [value & ((1 << vector.element.width) - 1)] * vector.count)
 
 
-class _Freeze(ir.Instruction):
+class _Freeze(ir.Instruction):  # type: ignore[misc]
     """The value, or if that is undefined, any one value."""
 
     def __init__(self, parent: ir.Block, value: Value) -> None:
@@ -152,6 +152,10 @@ class Lanes:
     def maximum(self, x: Value, y: Value | int) -> Value:
         """Signed maximum."""
         return self.select(self.greater(x, y), x, y)
+
+    def maximum_unsigned(self, x: Value, y: Value) -> Value:
+        """Unsigned maximum."""
+        return self.b.select(self.b.icmp_unsigned(">", x, y), x, y)
 
     def minimum(self, x: Value, y: Value | int) -> Value:
         """Signed minimum."""

@@ -3,9 +3,9 @@
 Operands are addresses of consecutive vectors of 32 words: register r of lane l at address + (r * 32 + l) * 4
 (`fragments.py`). `out` may be the same as `c`, and must not overlap `a` or `b`.
 
-An instruction decodes its operands once (`operands.py`), runs the vector kernel over its rows (`rows.py`), and gives
-the model what vectors do not handle: a tile with NaN or Inf in A or B, and single rows with NaN or Inf in c or with
-subnormal f32 results."""
+An instruction decodes its operands once (`operands.py`), runs a vector kernel over its rows (`rows.py`; for exponents
+far from zero `wide.py`), and gives the model what vectors do not handle: a tile with NaN or Inf in A or B, and the rows
+that a kernel names."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def converts_halves(context: Any) -> bool:
     """Whether code for numba's target has an instruction for f16 to f32 and back; LLVM would call a library."""
     triple, name, features = context.codegen().magic_tuple()
     if not triple.startswith(("x86", "i686")):
-        return triple.startswith(("aarch64", "arm64"))
+        return bool(triple.startswith(("aarch64", "arm64")))
     flags = features.split(",")
-    return "-f16c" not in flags and ("+f16c" in flags or name in _WITH_F16C)
+    return bool("-f16c" not in flags and ("+f16c" in flags or name in _WITH_F16C))
 
 
+# CPU names that are used without a list of features
 _WITH_F16C = ("x86-64-v3", "x86-64-v4", "haswell", "skylake", "znver2", "znver3", "znver4")
 
 
@@ -195,7 +196,7 @@ def mma_tiles(
     seen_a = decode_rows(kind_a, a, groups, values_a, exponents_a)
     k = groups * 16 // element_bytes(kind_a)
     stride = 256 if out_kind == F16 else 512
-    long = k == 32 and block == 32 and fraction > 13
+    long = block == 32 and k == 32 and fraction > 13
     for _tile in range(tiles):
         seen = seen_a | decode_columns(kind_b, b, groups, values_b, exponents_b)
         if seen & 2:
@@ -213,7 +214,7 @@ def mma_tiles(
             left = _f32_wide(
                 out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
             )
-        elif kind_a == BF16 or kind_a == TF32:
+        elif kind_a in (BF16, TF32):
             left = _f32_words(
                 out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
             )

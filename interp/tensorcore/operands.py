@@ -5,19 +5,19 @@ A warp's operand is stored as consecutive vectors of 32 words: register r of lan
 neighbouring k of one row: a register is eight rows of 16 bytes. A's registers 2g and 2g + 1 (rows 0-7, 8-15) and B's
 register g hold group g of k: 4, 8 or 16 of them for 32-, 16- and 8-bit elements.
 
-Exponents are those of the model: subnormals have the smallest normal number's; a zero has one far below all others. They
-are biased, so that the sum of two is the field of an f32, and bytes where that fits (f16 and the 8-bit types), otherwise
-16-bit words: one instruction adds 32 or 16 of them; a *vector of exponents* is 32 bytes, eight columns of as many rows as that takes (`together`).
+Exponents are those of the model: subnormals have the smallest normal number's; a zero has one far below all others.
+They are biased, so that the sum of two is the field of an f32, and bytes where that fits (f16 and the 8-bit types),
+otherwise 16-bit words: one instruction adds 32 or 16 of them. A *vector of exponents* is 32 bytes, eight columns of as
+many rows as that takes (`together`).
 
 Scratch:
-    A: values f32[8][K][8], of two rows each four times; exponents [16 / together][K][together][8], each row's exponent eight times
+    A: values f32[8][K][8], of two rows each four times;
+    exponents [16 / together][K][together][8], of each row eight times
     B: values f32[K][8], exponents [K][8], columns in the order 0 2 4 6 1 3 5 7 (that of an even accumulator register,
     then the odd one)
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from llvmlite import ir
 

@@ -9,7 +9,22 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from interp.runtime.vector import DOUBLES, F32, F64, FLOATS, I1, I16, I32, I64, INTS, Lanes, Value, define, lanes_of, loop
+from interp.runtime.vector import (
+    DOUBLES,
+    F32,
+    F64,
+    FLOATS,
+    I1,
+    I16,
+    I32,
+    I64,
+    INTS,
+    Lanes,
+    Value,
+    define,
+    lanes_of,
+    loop,
+)
 from interp.tensorcore.accumulators import load_accumulator, store_accumulator
 from interp.tensorcore.operands import BIAS_A, BIAS_B
 from interp.tensorcore.rows import CHUNK, UNROLL
