@@ -15,7 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 LANES = 8
-I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 INTS, LONGS = ir.VectorType(I32, LANES), ir.VectorType(I64, LANES)
 FLOATS, DOUBLES = ir.VectorType(F32, LANES), ir.VectorType(F64, LANES)
@@ -34,6 +34,22 @@ def define(module: ir.Module, name: str, result: ir.Type, parameters: Sequence[i
     function.attributes.add("nounwind")
     function.attributes.add("noinline")
     return function, True
+
+
+def lanes_of(vector: ir.VectorType, value: int) -> Value:
+    """A constant integer in every lane of a vector type."""
+    return ir.Constant(vector, [value & ((1 << vector.element.width) - 1)] * vector.count)
+
+
+class _Freeze(ir.Instruction):  # type: ignore[misc]
+    """The value, or if that is undefined, any one value."""
+
+    def __init__(self, parent: ir.Block, value: Value) -> None:
+        super().__init__(parent, value.type, "freeze", [value])
+
+    def descr(self, buf: list[str]) -> None:
+        value = self.operands[0]
+        buf.append(f"freeze {value.type} {value.get_reference()}\n")
 
 
 class Lanes:
@@ -137,6 +153,10 @@ class Lanes:
         """Signed maximum."""
         return self.select(self.greater(x, y), x, y)
 
+    def maximum_unsigned(self, x: Value, y: Value) -> Value:
+        """Unsigned maximum."""
+        return self.b.select(self.b.icmp_unsigned(">", x, y), x, y)
+
     def minimum(self, x: Value, y: Value | int) -> Value:
         """Signed minimum."""
         return self.select(self.greater(x, y), y, x)
@@ -169,6 +189,12 @@ class Lanes:
     def truncate(self, x: Value) -> Value:
         """Signed words of f32 or f64 toward zero; only for |x| < 2**31."""
         return self.b.fptosi(x, INTS)
+
+    def freeze(self, x: Value) -> Value:
+        """x, or where a conversion was out of range some value or other."""
+        instruction = _Freeze(self.b.block, x)
+        self.b._insert(instruction)
+        return instruction
 
     def exact_doubles(self, words: Value) -> Value:
         """f64 of signed words."""
@@ -207,3 +233,52 @@ def loop(
     b.cbranch(b.icmp_signed("<", following, stop), head, after)
     b.position_at_end(after)
     return values
+
+
+def either(
+    b: ir.IRBuilder,
+    condition: Value,
+    this: Callable[[], Sequence[Value]],
+    that: Callable[[], Sequence[Value]],
+    rare: bool = False,
+) -> list[Value]:
+    """The values that one of two pieces of code gives, chosen by an i1. rare: the first is expected to be rare."""
+    blocks = [b.append_basic_block("this"), b.append_basic_block("that")]
+    after = b.append_basic_block("after")
+    branch = b.cbranch(condition, *blocks)
+    if rare:
+        branch.set_weights([1, 10000])
+    found = []
+    for block, body in zip(blocks, (this, that), strict=True):
+        b.position_at_end(block)
+        found.append((body(), b.block))
+        b.branch(after)
+    b.position_at_end(after)
+    results = []
+    for pair in zip(*(values for values, _block in found), strict=True):
+        phi = b.phi(pair[0].type)
+        for value, (_values, block) in zip(pair, found, strict=True):
+            phi.add_incoming(value, block)
+        results.append(phi)
+    return results
+
+
+def rarely(
+    b: ir.IRBuilder, condition: Value, values: Sequence[Value], body: Callable[[list[Value]], Sequence[Value]]
+) -> list[Value]:
+    """`body(values)` where the condition (i1) holds, which is expected to be rare; otherwise the values unchanged."""
+    before = b.block
+    inside, after = b.append_basic_block("rare"), b.append_basic_block("usual")
+    b.cbranch(condition, inside, after).set_weights([1, 10000])
+    b.position_at_end(inside)
+    changed = list(body(list(values)))
+    last = b.block
+    b.branch(after)
+    b.position_at_end(after)
+    results = []
+    for value, other in zip(values, changed, strict=True):
+        phi = b.phi(value.type)
+        phi.add_incoming(value, before)
+        phi.add_incoming(other, last)
+        results.append(phi)
+    return results

@@ -35,10 +35,10 @@ from interp.runtime.raw import (
     store_u32,
     store_u64,
 )
-from interp.runtime.vector import I64, INTS, Lanes, Value, define, loop
+from interp.runtime.vector import I8, I64, INTS, Lanes, Value, define, loop
 from interp.tensorcore.fast import mma
 from interp.tensorcore.model import E4M3, E5M2, F16
-from interp.tensorcore.operands import NAMES, decode
+from interp.tensorcore.operands import LAYOUT, NAMES, values
 
 
 def _widen_part(v: Lanes, words: Value, part: int, kind: int) -> Value:
@@ -47,9 +47,9 @@ def _widen_part(v: Lanes, words: Value, part: int, kind: int) -> Value:
     a = v.bit_and(h, 0x7F)
     if kind == E5M2:
         return v.shl(h, 8)  # a NaN stays some NaN, which is all that matters to the unit
-    bits, _exponent, special = decode(v, words, part, kind)
+    bits = v.bits(values(v.b, v.b.trunc(h, ir.VectorType(I8, 8)), kind, False))
     half = v.shr(v.sub(v.bit_and(bits, 0x7FFFFFFF), 112 << 23), 13)
-    half = v.select(special, 0x7FFF, v.select(v.equal(a, 0), 0, half))
+    half = v.select(v.greater(a, LAYOUT[kind][3]), 0x7FFF, v.select(v.equal(a, 0), 0, half))
     return v.bit_or(half, v.shl(v.shr(h, 7), 15))
 
 

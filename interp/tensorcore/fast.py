@@ -3,9 +3,9 @@
 Operands are addresses of consecutive vectors of 32 words: register r of lane l at address + (r * 32 + l) * 4
 (`fragments.py`). `out` may be the same as `c`, and must not overlap `a` or `b`.
 
-An instruction decodes its operands once (`operands.py`), runs the vector kernel over its rows (`rows.py`), and gives
-the model what vectors do not handle: a tile with NaN or Inf in A or B, and single rows with NaN or Inf in c or with
-subnormal f32 results."""
+An instruction decodes its operands once (`operands.py`), runs a vector kernel over its rows (`rows.py`; for exponents
+far from zero `wide.py`), and gives the model what vectors do not handle: a tile with NaN or Inf in A or B, and the rows
+that a kernel names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,26 @@ from numba.extending import intrinsic
 
 from interp.runtime.raw import load_u16, load_u32, load_u64, native, stack_scratch, store_u64, u32
 from interp.runtime.vector import I64
-from interp.tensorcore.model import E4M3, E5M2, F16, TF32, dot, store_result
+from interp.tensorcore.model import BF16, E4M3, E5M2, F16, TF32, dot, store_result
 from interp.tensorcore.operands import NAMES, columns_function, rows_function
 from interp.tensorcore.rows import kernel
+from interp.tensorcore.wide import wide_kernel
 
 
-def _dispatch(builder: ir.IRBuilder, kind: ir.Value, make: Any, args: list[ir.Value]) -> ir.Value:
+def converts_halves(context: Any) -> bool:
+    """Whether code for numba's target has an instruction for f16 to f32 and back; LLVM would call a library."""
+    triple, name, features = context.codegen().magic_tuple()
+    if not triple.startswith(("x86", "i686")):
+        return bool(triple.startswith(("aarch64", "arm64")))
+    flags = features.split(",")
+    return bool("-f16c" not in flags and ("+f16c" in flags or name in _WITH_F16C))
+
+
+# CPU names that are used without a list of features
+_WITH_F16C = ("x86-64-v3", "x86-64-v4", "haswell", "skylake", "znver2", "znver3", "znver4")
+
+
+def _dispatch(context: Any, builder: ir.IRBuilder, kind: ir.Value, make: Any, args: list[ir.Value]) -> ir.Value:
     """Call the function of the kind that a run-time value names."""
     after = builder.append_basic_block("after")
     other = builder.append_basic_block("other")
@@ -32,7 +46,7 @@ def _dispatch(builder: ir.IRBuilder, kind: ir.Value, make: Any, args: list[ir.Va
         arm = builder.append_basic_block(NAMES[number])
         switch.add_case(ir.Constant(I64, number), arm)
         builder.position_at_end(arm)
-        arms.append((builder.call(make(builder.module, number), args), arm))
+        arms.append((builder.call(make(builder.module, number, converts_halves(context)), args), arm))
         builder.branch(after)
     builder.position_at_end(other)
     builder.unreachable()
@@ -48,7 +62,7 @@ def decode_rows(typingctx: Any, kind: Any, source: Any, groups: Any, values: Any
     """Decode A: bit 0 of the result for exponents beyond the moderate range, bit 1 for NaN or Inf."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return _dispatch(builder, args[0], rows_function, args[1:])
+        return _dispatch(context, builder, args[0], rows_function, args[1:])
 
     return types.int64(*[types.int64] * 5), codegen
 
@@ -58,12 +72,12 @@ def decode_columns(typingctx: Any, kind: Any, source: Any, groups: Any, values: 
     """Decode B, as `decode_rows`."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return _dispatch(builder, args[0], columns_function, args[1:])
+        return _dispatch(context, builder, args[0], columns_function, args[1:])
 
     return types.int64(*[types.int64] * 5), codegen
 
 
-def _kernel_call(half: bool, wide: bool) -> Any:
+def _kernel_call(make: Any) -> Any:
     def call(
         typingctx: Any,
         out: Any,
@@ -79,16 +93,19 @@ def _kernel_call(half: bool, wide: bool) -> Any:
         out_fraction: Any,
     ) -> Any:
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-            return builder.call(kernel(builder.module, half, wide), args)
+            return builder.call(make(builder.module, converts_halves(context)), args)
 
         return types.int64(*[types.int64] * 11), codegen
 
     return intrinsic(call)
 
 
-_f32_moderate = _kernel_call(False, False)
-_f32_wide = _kernel_call(False, True)
-_f16_moderate = _kernel_call(True, False)
+_f32_bytes = _kernel_call(lambda module, converts: kernel(module, False, 8, False, converts))
+_f32_long = _kernel_call(lambda module, converts: kernel(module, False, 8, True, converts))
+_f32_words = _kernel_call(lambda module, converts: kernel(module, False, 16, False, converts))
+_f32_wide = _kernel_call(lambda module, converts: wide_kernel(module))
+_f16_bytes = _kernel_call(lambda module, converts: kernel(module, True, 8, False, converts))
+_f16_long = _kernel_call(lambda module, converts: kernel(module, True, 8, True, converts))
 
 
 @native
@@ -172,27 +189,41 @@ def mma_tiles(
 
     Arguments as `mma`; tile t has its B at b + t * groups * 128 and its accumulator at c (out) + t * 512 (f16: 256).
     """
-    values_a = stack_scratch(2048)
-    exponents_a = stack_scratch(2048)
+    values_a = stack_scratch(8192)
+    exponents_a = stack_scratch(4096)
     values_b = stack_scratch(1024)
-    exponents_b = stack_scratch(1024)
+    exponents_b = stack_scratch(256)
     seen_a = decode_rows(kind_a, a, groups, values_a, exponents_a)
     k = groups * 16 // element_bytes(kind_a)
     stride = 256 if out_kind == F16 else 512
+    long = block == 32 and k == 32 and fraction > 13
     for _tile in range(tiles):
         seen = seen_a | decode_columns(kind_b, b, groups, values_b, exponents_b)
         if seen & 2:
             left = 0xFFFF
         elif out_kind == F16:
-            left = _f16_moderate(
-                out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
-            )
+            if long:
+                left = _f16_long(
+                    out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
+                )
+            else:
+                left = _f16_bytes(
+                    out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
+                )
         elif seen & 1:
             left = _f32_wide(
                 out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
             )
+        elif kind_a in (BF16, TF32):
+            left = _f32_words(
+                out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
+            )
+        elif long:
+            left = _f32_long(
+                out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
+            )
         else:
-            left = _f32_moderate(
+            left = _f32_bytes(
                 out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
             )
         if left:

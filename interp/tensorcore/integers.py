@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from interp.runtime.raw import native, stack_scratch
 from interp.runtime.vector import F32, FLOATS, I64, INTS, LONGS, Lanes, Value, define, loop
-from interp.tensorcore.rows import load_accumulator, store_accumulator
+from interp.tensorcore.accumulators import load_accumulator, store_accumulator
 
 
 def _c64(value: int) -> Value:
@@ -80,13 +80,13 @@ def integer_function(module: ir.Module) -> ir.Function:
 
         (products,) = loop(b, _c64(0), k, 4, [v.floats(v.const(0))], term)
         product = v.truncate(products)
-        words = load_accumulator(v, c, row, False)
+        words = load_accumulator(v, c, row)
         wrapped = v.add(product, words)
         total = b.add(b.sext(product, LONGS), b.sext(words, LONGS))
         fits = b.icmp_signed("==", total, b.sext(wrapped, LONGS))
         limit = v.bit_xor(v.shr_signed(b.trunc(b.lshr(total, v.long_const(32)), INTS), 31), v.const(0x7FFFFFFF))
         result = b.select(b.or_(fits, b.not_(clamped)), wrapped, limit)
-        store_accumulator(v, out, row, result, False)
+        store_accumulator(v, out, row, result)
         return nothing
 
     loop(b, _c64(0), b.shl(groups, _c64(3)), 1, [], spread_a)

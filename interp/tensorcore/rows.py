@@ -1,83 +1,72 @@
 """The inner kernel of the fast path: sixteen rows of A against eight columns of B, emitted as vector code.
 
-Why it equals the model. A product of two operands has at most 22 significant bits, so its f32 (for widely spread
-exponents: f64) product is exact; so is scaling by 2**(F - X), unless the result falls below the normal range, where
-the cut gives zero in any case; the conversion to integer is the cut. A term is below 2**(F + 2) <= 2**27 in magnitude,
-so sixteen fit an int32 sum; sums of such sums are exact in f64. Rounding toward zero clears low bits of the f64
-significand, f16 rounding is one f64 addition.
+A vector is two rows by four columns, as the registers of an accumulator hold them, and four vectors are done together.
+First the largest exponent of every output: exponents are bytes (bf16 and tf32: 16-bit words), so that one addition and
+one maximum do 32 (16) products. Then four operations for eight products: multiply, scale by 2**(F - X), convert to
+integer, add.
 
-What it does not handle is reported row by row: NaN or Inf in c, and f32 results below the normal range.
+Why it equals the model. Operands come with f32 products that are exact, normal, and no smaller than 2**FLOOR
+(`operands.py`). The conversion to integer is the cut, of scaled products and of c.
+
+* Scaling multiplies, which is exact unless the result falls below the normal range, where the cut gives zero in any
+  case. Where exponents are bytes it adds F - X + LOWERED to the exponent field, A being lowered by as much: that is at
+  most 25 + 48 + 40, which makes of a zero no more than 2**-14, and it is positive, or set to 1. It would not be
+  positive with X >= 52 only, where all products (they are below 2**32) are cut to nothing, and so they are with 1.
+* A term is below 2**(F + 2) <= 2**27. Sixteen terms fit an int32, and so do c and sixteen of 8-bit types, whose
+  significands have four bits; the whole sum is below 2**31 + 2**26 (`long`: 32 * 225 * 2**19 + 2**26), and right modulo
+  2**32. A sum that may have left the range is told by its size, and made again as the f64 sum of two parts (`careful`).
+* Rounding toward zero: of a sum with more than 24 bits those lower bits are cleared that the upper ones, shifted by 24,
+  show as ones. The highest bit that has to go is always among them, so what remains is less than half a place, which
+  the conversion's rounding to nearest drops. The result's scale 2**(X - F) is a normal f32, and the product with it
+  is exact, or an overflow.
+* f16 results: lost bits return as the last bit of the f32 (rounding to odd), which is then rounded to nearest-even.
+
+What it does not handle is reported row by row: NaN or Inf in c; and where an output has no products but zeros, a c that
+is not zero and below 2**FLOOR.
+
+The speed: 8 products take four vector operations and half a load each of A and B, 1.3 cycles on Zen 3, where one would
+be the limit of its four pipes; the rest of a tile of 2,048 products is 40 cycles for exponents, 160 for c and the
+results, 70 for decoding B.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 
-from interp.runtime.vector import DOUBLES, F32, F64, FLOATS, I1, I32, I64, INTS, Lanes, Value, define, loop
-from interp.tensorcore.operands import NOTHING
+from interp.runtime.vector import (
+    F32,
+    FLOATS,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    INTS,
+    Lanes,
+    Value,
+    define,
+    either,
+    lanes_of,
+    loop,
+    rarely,
+)
+from interp.tensorcore.accumulators import load_pair, store_pair, store_row
+from interp.tensorcore.operands import LOWERED, floats_of_halves, together
 
-CHUNK = 16  # terms that fit an int32 sum
 UNROLL = 4  # blocks are multiples of four products
-ROWS = 2  # rows at once; four are no faster and take twice as long to compile
+CHUNK = 16  # products whose terms fit an int32 sum
+ROWS = 4  # rows at once: they share the loads of B, and their chains of dependent operations overlap
+FLOOR = {8: -48, 16: -101}
+"""Least exponent X with an f32 result, by width of the exponents: below that of any product of two operands that are
+not zero, and such that 2**(X - 25) is a normal f32, and its inverse is one, too. Hardware's floors are lower still."""
+
+_ALL, _FIELD, _SIGN = 0x7FFFFFFF, 0x7F800000, 0x80000000
 
 
 def _c64(value: int) -> Value:
     return ir.Constant(I64, value)
-
-
-def _half_shift() -> Value:
-    """Shift that puts an f16 into the lower or upper half: 0 in the even columns, 16 in the odd ones."""
-    return ir.Constant(INTS, [0] * 4 + [16] * 4)
-
-
-def _place(b: ir.IRBuilder, base: Value, row: Value, half: bool) -> Value:
-    """Address of a row's accumulator words in the even register (f16: in the only one)."""
-    upper = b.shl(b.lshr(row, _c64(3)), _c64(7 if half else 8))
-    return b.add(base, b.add(upper, b.shl(b.and_(row, _c64(7)), _c64(4))))
-
-
-def load_accumulator(v: Lanes, base: Value, row: Value, half: bool) -> Value:
-    """A row's accumulator words, columns in the order 0 2 4 6 1 3 5 7."""
-    place = _place(v.b, base, row, half)
-    if half:
-        return v.bit_and(v.shr(v.load_halves(place, place), _half_shift()), 0xFFFF)
-    return v.load_halves(place, v.at(place, 128))
-
-
-def store_accumulator(v: Lanes, base: Value, row: Value, words: Value, half: bool) -> None:
-    """The inverse of `load_accumulator`."""
-    place = _place(v.b, base, row, half)
-    if half:
-        even, odd = v.shuffle(words, words, [0, 1, 2, 3]), v.shuffle(words, words, [4, 5, 6, 7])
-        v.store(place, v.b.or_(even, v.b.shl(odd, ir.Constant(odd.type, [16] * 4))))
-    else:
-        v.store_halves(place, v.at(place, 128), words)
-
-
-def split_accumulator(v: Lanes, word: Value, half: bool) -> tuple[Value, Value, Value, Value]:
-    """(exponent or NOTHING, significand in units of 2**(exponent - 25), sign as 0 or -1, mask of NaN and Inf)."""
-    fraction, bias, finite = (10, 15, 0x7BFF) if half else (23, 127, 0x7F7FFFFF)
-    a = v.bit_and(word, 0x7FFF if half else 0x7FFFFFFF)
-    field = v.shr(a, fraction)
-    hidden = v.select(v.equal(field, 0), 0, 0x2000000)
-    significand = v.bit_or(v.shl(v.bit_and(a, (1 << fraction) - 1), 25 - fraction), hidden)
-    exponent = v.select(v.equal(a, 0), NOTHING, v.sub(v.maximum(field, 1), bias))
-    sign = v.sub(0, v.shr(word, 15 if half else 31))
-    return exponent, significand, sign, v.greater(a, finite)
-
-
-def round_f32(v: Lanes, total: Value, exponent: Value, keep: Value) -> tuple[Value, Value]:
-    """(words, mask of results below the normal range) of total * 2**exponent toward zero; `keep` masks the f64's
-    fraction."""
-    b = v.b
-    cut = v.doubles(b.and_(v.long_bits(total), keep))
-    bits = v.bits(b.fptrunc(cut, FLOATS))  # exact: at most 24 bits
-    field = v.add(v.bit_and(v.shr(bits, 23), 0xFF), exponent)
-    zero = v.equal(bits, 0)
-    infinity = v.bit_or(v.bit_and(bits, 0x80000000), 0x7F800000)
-    word = v.select(v.greater(field, 254), infinity, v.add(bits, v.shl(exponent, 23)))
-    tiny = b.and_(v.greater(1, field), b.not_(zero))
-    return v.select(zero, 0, word), tiny
 
 
 def round_f16(v: Lanes, total: Value, exponent: Value) -> Value:
@@ -99,99 +88,269 @@ def round_f16(v: Lanes, total: Value, exponent: Value) -> Value:
     return v.select(v.equal(word, 0), 0, v.bit_or(word, v.shl(v.shr(bits, 31), 15)))
 
 
-def kernel(module: ir.Module, half: bool, wide: bool) -> ir.Function:
+def _room(b: ir.IRBuilder, size: int) -> Value:
+    """Address of `size` bytes of the stack, 32-byte aligned."""
+    room = b.alloca(ir.ArrayType(ir.IntType(8), size))
+    room.align = 32
+    return b.ptrtoint(room, I64)
+
+
+def _splat(b: ir.IRBuilder, value: Value, vector: ir.VectorType) -> Value:
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = b.insert_element(undefined, value, ir.Constant(I32, 0))
+    return b.shuffle_vector(one, undefined, lanes_of(ir.VectorType(I32, vector.count), 0))
+
+
+def _fold(function: Callable[[Value, Value], Value], values: list[Value]) -> Value:
+    result = values[0]
+    for value in values[1:]:
+        result = function(result, value)
+    return result
+
+
+def _round_f32(v: Lanes, total: Value, exponent: Value) -> Value:
+    """Words of total * 2**exponent toward zero, for results in the normal range and above."""
+    b = v.b
+    cut = v.doubles(b.and_(v.long_bits(total), v.long_const(-1 << 29)))
+    bits = v.bits(b.fptrunc(cut, FLOATS))  # exact: at most 24 bits
+    field = v.add(v.shr(v.bit_and(bits, _ALL), 23), exponent)
+    sign = v.bit_and(bits, _SIGN)
+    word = v.select(v.greater(field, 254), v.bit_or(sign, _FIELD), v.add(bits, v.shl(exponent, 23)))
+    return v.select(v.equal(bits, 0), 0, word)
+
+
+def kernel(module: ir.Module, half: bool, bits: int, long: bool, converts: bool) -> ir.Function:
     """i64 (out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction).
 
-    Writes every row that it can do and returns a bit for each of the others. half: c and out are f16. wide: products
-    in f64."""
-    name = f"gpuemu.tensorcore.kernel.{'f16' if half else 'f32'}.{'wide' if wide else 'moderate'}"
+    Writes every row that it can do and returns a bit for each of the others. half: c and out are f16. bits: width of
+    the exponents. long: blocks are of 2 * CHUNK products of 8-bit types, with F above 13. converts: see
+    `operands.floats_of_halves`."""
+    name = f"gpuemu.tensorcore.kernel.{'f16' if half else 'f32'}.e{bits}{'.long' if long else ''}"
     function, new = define(module, name, I64, [I64] * 11)
     if not new:
         return function
     v = Lanes(ir.IRBuilder(function.append_basic_block()))
     b = v.b
     out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction = function.args
-    fraction_v = v.splat(b.trunc(fraction, I32))
-    floor_v = v.splat(b.trunc(floor, I32))
-    keep = v.splat(b.shl(_c64(-1), b.sub(_c64(52), out_fraction)))
-    no_lanes = ir.Constant(ir.VectorType(I1, 8), [0] * 8)
+    in_vector = together(bits)
+    exponents = ir.VectorType(ir.IntType(bits), 8 * in_vector)
+    # of all rows: words of the accumulators between blocks, and the fields of a block's largest exponents
+    words_at, largest_at = _room(b, 512), _room(b, 16 * bits)
+    fraction_field = b.shl(b.trunc(fraction, I32), ir.Constant(I32, 23))
+    upward = v.splat(b.add(ir.Constant(I32, 254 << 23), fraction_field))  # less X: 2**(F - X)
+    raised = v.splat(b.add(ir.Constant(I32, (127 + LOWERED) << 23), fraction_field))  # less X: F - X + LOWERED
+    downward = v.splat(fraction_field)  # taken from X: 2**(X - F)
+    keep = v.splat(b.shl(ir.Constant(I32, -1), b.trunc(b.sub(_c64(23), out_fraction), I32)))
+    lowest = FLOOR[bits] + 127
+    least = lanes_of(exponents, lowest)
+    if half:
+        least = _splat(b, b.trunc(b.add(floor, _c64(127)), exponents.element), exponents)
+    # a wrapped sum is at least 2**32 less the largest one in magnitude
+    wrapped = (1 << 32) - (1 << 26) - (32 * 225 << 19 if long else 16 << 27)
 
-    def some_rows(first: Value, done: list[Value]) -> list[Value]:
-        """ROWS rows at once: they share the loads of B, and their chains of dependent operations overlap."""
-        rows = [b.add(first, _c64(r)) for r in range(ROWS)]
-        offsets = [b.shl(b.mul(row, k), _c64(2)) for row in rows]
-        row_values = [b.add(values_a, offset) for offset in offsets]
-        row_exponents = [b.add(exponents_a, offset) for offset in offsets]
+    def pairs(index: Value) -> list[Value]:
+        return [b.add(b.mul(index, _c64(ROWS // 2)), _c64(p)) for p in range(ROWS // 2)]
 
-        def largest_exponents(p: Value, largest: list[Value]) -> list[Value]:
-            along, across = b.shl(p, _c64(2)), b.shl(p, _c64(5))
+    def own_values(word: Value) -> Value:
+        """f32 of accumulator words."""
+        if half:
+            return floats_of_halves(b, b.trunc(word, ir.VectorType(I16, 8)), converts)
+        return v.floats(word)
+
+    def largest_exponents(start: Value, stop: Value) -> Value:
+        """Of every output, as fields of f32, to `largest_at`; i1: whether there is one without any products."""
+        vectors = 16 // in_vector
+        greater = b.icmp_unsigned if bits == 8 else b.icmp_signed
+
+        def some(p: Value, largest: list[Value]) -> list[Value]:
             for j in range(UNROLL):
-                column = v.load(v.at(b.add(exponents_b, across), 32 * j), INTS)
-                for r in range(ROWS):
-                    e = v.splat(v.load(v.at(b.add(row_exponents[r], along), 4 * j), I32))
-                    largest[r] = v.maximum(largest[r], v.add(e, column))
+                place = b.add(p, _c64(j))
+                column = v.load(b.add(exponents_b, b.mul(place, _c64(bits))), ir.VectorType(exponents.element, 8))
+                column = v.shuffle(column, column, list(range(8)) * in_vector)
+                for h in range(vectors):
+                    row = v.load(b.add(exponents_a, b.shl(b.add(b.mul(k, _c64(h)), place), _c64(5))), exponents)
+                    total = b.add(row, column)
+                    largest[h] = b.select(greater(">", total, largest[h]), total, largest[h])
             return largest
 
-        def one_block(start: Value, state: list[Value]) -> list[Value]:
-            words, redo = state[:ROWS], state[ROWS:]
-            stop = b.add(start, block)
-            stop = b.select(b.icmp_signed("<", stop, k), stop, k)
-            parts = [split_accumulator(v, word, half) for word in words]
-            floors = [v.maximum(part[0], floor_v) for part in parts]
-            largest = loop(b, start, stop, UNROLL, floors, largest_exponents)
-            ups = [v.sub(fraction_v, x) for x in largest]
-            sums = []
-            for (exponent, significand, sign, special), x, r in zip(parts, largest, range(ROWS), strict=True):
-                drop = v.add(v.sub(x, exponent), v.sub(25, fraction_v))
-                term = v.shr(significand, v.minimum(drop, 31))
-                sums.append(v.exact_doubles(v.sub(v.bit_xor(term, sign), sign)))
-                redo[r] = b.or_(redo[r], special)
-            # with no product but zeros the scale may be out of range; any will do
-            if wide:
-                scales = [v.power_of_two(up) for up in ups]
+        found = loop(b, start, stop, UNROLL, [least] * vectors, some)
+        # from eight columns of a row to four columns of two rows
+        starts = [16 * p + 4 * q + 8 * r for p in range(in_vector // 2) for q in (0, 1) for r in (0, 1)]
+        lanes = [start + j for start in starts for j in range(4)]
+        for h in range(vectors):
+            v.store(v.at(largest_at, 32 * h), v.shuffle(found[h], found[h], lanes))
+        if half:
+            return ir.Constant(I1, 0)
+        smallest = _fold(lambda x, y: b.select(b.icmp_unsigned("<", x, y), x, y), found)
+        whole = ir.IntType(exponents.count)
+        bare = b.bitcast(b.icmp_unsigned("==", smallest, least), whole)
+        return b.icmp_unsigned("!=", bare, ir.Constant(whole, 0))
+
+    def multiply(start: Value, stop: Value, index: Value, part: list[Value], scales: list[Value]) -> list[Value]:
+        """Sums of four vectors, to which `part` is added."""
+        row_values = [b.add(values_a, b.shl(b.mul(pair, k), _c64(5))) for pair in pairs(index)]
+
+        def terms(p: Value, partial: list[Value]) -> list[Value]:
+            along = b.shl(p, _c64(5))
+            for j in range(UNROLL):
+                column = v.at(b.add(values_b, along), 32 * j)
+                ys = [v.load(v.at(column, 16 * q), ir.VectorType(F32, 4)) for q in (0, 1)]
+                ys = [v.shuffle(y, y, [0, 1, 2, 3] * 2) for y in ys]
+                xs = [v.load(v.at(b.add(rows, along), 32 * j), FLOATS) for rows in row_values]
+                for n in range(ROWS):
+                    x = b.fmul(xs[n // 2], ys[n % 2])
+                    x = v.floats(v.add(v.bits(x), scales[n])) if bits == 8 else b.fmul(x, v.floats(scales[n]))
+                    partial[n] = v.add(partial[n], v.truncate(x))
+            return partial
+
+        return loop(b, start, stop, UNROLL, part, terms)
+
+    def kept(index: Value, n: int) -> Value:
+        return v.at(b.add(words_at, b.shl(index, _c64(7))), 32 * n)
+
+    def accumulators(first: Value, index: Value) -> list[Value]:
+        """Words of four rows; `first`: before the first block."""
+        return either(
+            b,
+            first,
+            lambda: [word for pair in pairs(index) for word in load_pair(v, c, pair, half)],
+            lambda: [v.load(kept(index, n), INTS) for n in range(ROWS)],
+        )
+
+    def begin(first: Value, index: Value) -> tuple[list[Value], list[Value]]:
+        """c, and fields of 2**X, of four rows."""
+        words, tops = accumulators(first, index), []
+        for n, word in enumerate(words):
+            place = v.at(b.add(largest_at, b.mul(index, _c64(bits * ROWS))), bits * n)
+            top = v.shl(b.zext(v.load(place, ir.VectorType(exponents.element, 8)), INTS), 23)
+            own = v.bit_and(v.bits(own_values(word)), _FIELD)
+            if half:
+                own = v.select(v.equal(v.bit_and(word, 0x7FFF), 0), 0, v.maximum(own, (127 - 14) << 23))
+            tops.append(v.maximum(top, own))
+        return words, tops
+
+    def mark(index: Value, n: int, mask: Value, left: Value) -> Value:
+        """`left` with the rows that have a lane of the mask in vector n."""
+        lanes = b.zext(b.bitcast(mask, I8), I64)
+        for r, of in enumerate((0x0F, 0xF0)):
+            found = b.icmp_unsigned("!=", b.and_(lanes, _c64(of)), _c64(0))
+            row = b.add(b.shl(pairs(index)[n // 2], _c64(1)), _c64(r))
+            left = b.or_(left, b.shl(b.zext(found, I64), row))
+        return left
+
+    def without_products(index: Value, words: list[Value], tops: list[Value], left: Value) -> Value:
+        """Leave a row where c lies below the floor to the model."""
+        for n, (word, top) in enumerate(zip(words, tops, strict=True)):
+            a = v.bit_and(word, _ALL)
+            lost = b.and_(v.greater(lowest << 23, a), b.not_(v.equal(a, 0)))
+            left = mark(index, n, b.and_(lost, v.equal(top, lowest << 23)), left)
+        return left
+
+    def cut_words(words: list[Value], tops: list[Value]) -> list[Value]:
+        scaled = [b.fmul(own_values(w), v.floats(v.sub(upward, t))) for w, t in zip(words, tops, strict=True)]
+        return [v.freeze(v.truncate(x)) for x in scaled]
+
+    def scale_bits(tops: list[Value]) -> list[Value]:
+        if bits == 8:
+            return [v.maximum(v.sub(raised, top), 1 << 23) for top in tops]
+        return [v.sub(upward, top) for top in tops]
+
+    def quick(totals: list[Value], sizes: list[Value], scales: list[Value]) -> list[Value]:
+        """Results of four rows, of sums in the range of int32."""
+        results = []
+        for total, size, scale in zip(totals, sizes, scales, strict=True):
+            down = v.sub((254 if bits == 16 else 127 + LOWERED) << 23, scale)  # field of 2**(X - F)
+            if half and not converts:
+                results.append(round_f16(v, v.exact_doubles(total), v.sub(v.shr(down, 23), 127)))
+                continue
+            exact = v.bit_and(size, v.bit_xor(v.shr(size, 24), v.const(-1)))
+            number = b.sitofp(exact, FLOATS)
+            if half:
+                number = v.floats(v.bit_or(v.bits(number), v.select(v.equal(exact, size), 0, 1)))
+            number = b.fmul(number, v.floats(down))
+            if half:
+                word = v.floats(v.bit_or(v.bits(number), v.bit_and(total, _SIGN)))
+                word = b.bitcast(b.fptrunc(word, ir.VectorType(ir.HalfType(), 8)), ir.VectorType(I16, 8))
+                word = b.zext(word, INTS)
+                results.append(v.select(v.equal(v.bit_and(word, 0x7FFF), 0), 0, word))
             else:
-                scales = [v.floats(v.shl(v.minimum(v.add(up, 127), 254), 23)) for up in ups]
+                results.append(v.bit_or(v.bit_and(v.bits(number), keep), v.bit_and(total, _SIGN)))
+        return results
 
-            def terms(p: Value, partial: list[Value]) -> list[Value]:
-                along, across = b.shl(p, _c64(2)), b.shl(p, _c64(5))
-                for j in range(UNROLL):
-                    y = v.load(v.at(b.add(values_b, across), 32 * j), FLOATS)
-                    y = b.fpext(y, DOUBLES) if wide else y
-                    for r in range(ROWS):
-                        x = v.load(v.at(b.add(row_values[r], along), 4 * j), F32)
-                        x = v.splat(b.fpext(x, F64) if wide else x)
-                        term = v.truncate(b.fmul(b.fmul(x, y), scales[r]))
-                        partial[r] = v.add(partial[r], term)
-                return partial
+    def careful(first: Value, start: Value, index: Value, totals: list[Value], left: Value) -> list[Value]:
+        """Results of four rows from sums in f64, and `left` with the rows whose c is an infinity or NaN. What it needs
+        is made again, so that nothing has to be kept for it."""
+        words, tops = begin(first, index)
+        part, results = cut_words(words, tops), []
+        if long:
+            part = multiply(start, b.add(start, _c64(CHUNK)), index, part, scale_bits(tops))
+        for n, (word, top) in enumerate(zip(words, tops, strict=True)):
+            total = b.fadd(v.exact_doubles(part[n]), v.exact_doubles(v.sub(totals[n], part[n])))
+            exponent = v.sub(v.shr(v.sub(top, downward), 23), 127)
+            result = round_f16(v, total, exponent) if half else v.bit_and(_round_f32(v, total, exponent), keep)
+            results.append(result)
+            magnitude = v.bit_and(word, 0x7FFF if half else _ALL)
+            left = mark(index, n, v.greater(magnitude, (0x7C00 if half else _FIELD) - 1), left)
+        return [*results, left]
 
-            def chunk(begin: Value, totals: list[Value]) -> list[Value]:
-                end = b.add(begin, _c64(CHUNK))
-                end = b.select(b.icmp_signed("<", end, stop), end, stop)
-                partial = loop(b, begin, end, UNROLL, [v.const(0)] * ROWS, terms)
-                return [b.fadd(total, v.exact_doubles(x)) for total, x in zip(totals, partial, strict=True)]
+    def put(index: Value, results: list[Value], left: Value) -> list[Value]:
+        for p, pair in enumerate(pairs(index)):
+            for r in range(2):
+                bit = b.and_(b.lshr(left, b.add(b.shl(pair, _c64(1)), _c64(r))), _c64(1))
+                with b.if_then(b.icmp_unsigned("==", bit, _c64(0))):
+                    store_row(v, out, pair, r, results[2 * p : 2 * p + 2], half)
+        return []
 
-            totals = loop(b, start, stop, CHUNK, sums, chunk)
-            for r in range(ROWS):
-                down = v.sub(0, ups[r])
-                if half:
-                    words[r] = round_f16(v, totals[r], down)
-                else:
-                    words[r], tiny = round_f32(v, totals[r], down, keep)
-                    redo[r] = b.or_(redo[r], tiny)
-            return words + redo
+    def put_all(index: Value, results: list[Value]) -> list[Value]:
+        for p, pair in enumerate(pairs(index)):
+            store_pair(v, out, pair, results[2 * p : 2 * p + 2], half)
+        return []
 
-        # the step of the block loop is a run-time value: count in blocks
-        state = [load_accumulator(v, c, row, half) for row in rows] + [no_lanes] * ROWS
-        count = b.udiv(b.sub(b.add(k, block), _c64(1)), block)
-        state = loop(b, _c64(0), count, 1, state, lambda i, s: one_block(b.mul(i, block), s))
-        left = done[0]
-        for row, word, redo in zip(rows, state[:ROWS], state[ROWS:], strict=True):
-            bad = v.any(redo)
-            with b.if_then(b.not_(bad)):
-                store_accumulator(v, out, row, word, half)
-            left = b.or_(left, b.shl(b.zext(bad, I64), row))
-        return [left]
+    def keep_words(index: Value, results: list[Value]) -> list[Value]:
+        for n, word in enumerate(results):
+            v.store(kept(index, n), word)
+        return []
 
-    (left,) = loop(b, _c64(0), _c64(16), ROWS, [_c64(0)], some_rows)
+    def one_block(block_index: Value, done: list[Value]) -> list[Value]:
+        start = b.mul(block_index, block)
+        stop = b.add(start, block)
+        stop = b.select(b.icmp_signed("<", stop, k), stop, k)
+        bare = largest_exponents(start, stop)
+        first, last = b.icmp_signed("==", start, _c64(0)), b.icmp_signed("==", stop, k)
+
+        def some_rows(index: Value, state: list[Value]) -> list[Value]:
+            words, tops = begin(first, index)
+            (left,) = rarely(b, bare, state, lambda old: [without_products(index, words, tops, old[0])])
+            scales = scale_bits(tops)
+            totals = multiply(start, stop, index, cut_words(words, tops), scales)
+            sizes = [v.select(v.greater(0, total), v.sub(0, total), total) for total in totals]
+            odd = b.icmp_unsigned(">", _fold(v.maximum_unsigned, sizes), v.const(wrapped - 1))
+            # the scale of an infinite c, or of one so large that all products are cut to nothing
+            end = v.const(1 << 23) if bits == 8 else v.sub(upward, _FIELD)
+            odd = v.any(b.or_(odd, v.equal(_fold(v.minimum, scales), end)))
+            *results, left = either(
+                b,
+                odd,
+                lambda: careful(first, start, index, totals, left),
+                lambda: [*quick(totals, sizes, scales), left],
+                rare=True,
+            )
+
+            def store() -> list[Value]:
+                return either(
+                    b,
+                    b.icmp_unsigned("==", left, _c64(0)),
+                    lambda: put_all(index, results),
+                    lambda: put(index, results, left),
+                )
+
+            either(b, last, store, lambda: keep_words(index, results))
+            return [left]
+
+        return loop(b, _c64(0), _c64(16 // ROWS), 1, done, some_rows)
+
+    # the step of the block loop is a run-time value: count in blocks
+    count = b.udiv(b.sub(b.add(k, block), _c64(1)), block)
+    (left,) = loop(b, _c64(0), count, 1, [_c64(0)], one_block)
     b.ret(left)
     return function

@@ -116,6 +116,49 @@ def test_fast_equals_model_on_drawn_exponents(data: st.DataObject) -> None:
     np.testing.assert_array_equal(run(fast.mma, how, a, b, c), run(mma_by_model, how, a, b, c))
 
 
+LIMITS = {
+    # fill of A and B by their largest finite value, one, or zero; and c, as f32
+    "sums beyond int32": ("largest", [0.0, 1.0, -1.0]),
+    "sums beyond int32 and c": ("largest", "as large"),
+    "no products": ("zero", [0.0, -0.0, 1.0, 2.0**-47, 2.0**-48, 2.0**-49, 2.0**-100, 2.0**-101, 2.0**-102, 2.0**-149]),
+    "c far above": ("one", [2.0**62, -(2.0**63), 2.0**64, 2.0**65, 1.9 * 2.0**127, -(2.0**127), 2.0**50, 2.0**39]),
+    "c far below": ("one", [2.0**-20, -(2.0**-25), 2.0**-60, 2.0**-126, 2.0**-149]),
+    "c not finite": ("one", [np.inf, *[1.0] * 9, np.nan, *[1.0] * 6]),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_fast_equals_model_at_the_limits_of_vectors(limit: str) -> None:
+    """Where the vector code takes another way: sums that leave 32 bits, c beside which no product counts, or none."""
+    fill, chosen = LIMITS[limit]
+    rng = np.random.default_rng(3)
+    for _sm, _shape, kind, result, how in PLANS:
+        width, fraction = KINDS[kind]
+        one = ((1 << (width - 2 - fraction)) - 1) << fraction
+        nearly_two = one + (1 << fraction) - (0x2000 if kind == "tf32" else 1)
+        word = {"largest": nearly_two, "one": one, "zero": 0}[fill]
+        count, per = 6, 32 // width
+        a, b = (np.full((count, n, 32 * per), word, f"uint{width}") for n in how.registers[:2])
+        sign = np.array(1 << (width - 1), a.dtype)
+        a[1] |= sign  # all sums negative
+        a[2, :, ::3] |= sign  # mixed, with zeros
+        a[2, :, 1::5] = 0
+        a[3:] ^= rng.integers(0, 2, a[3:].shape).astype(a.dtype)  # last places
+        b[4, :, 1::4] |= sign
+        b[5] ^= rng.integers(0, 2, b[5].shape).astype(b.dtype)
+        if chosen == "as large":
+            c = np.full((count, 128), 3.99 * 2.0 ** (result == "f32"), np.float32)
+            c[1] = -c[1]
+        else:
+            c = np.resize(np.array(chosen, np.float64), (count, 128)).astype(np.float32)
+        with np.errstate(over="ignore"):
+            c = c.astype(np.float16 if result == "f16" else np.float32).view(np.uint32)
+        c = np.ascontiguousarray(c.reshape(count, how.registers[2], 32))
+        a, b = a.view(np.uint32), b.view(np.uint32)
+        expected = run(mma_by_model, how, a, b, c)
+        np.testing.assert_array_equal(run(fast.mma, how, a, b, c), expected, err_msg=f"{kind} {result} {how}")
+
+
 def test_result_may_overwrite_the_accumulator() -> None:
     how = plan(90, "m16n8k16", "f16", "f16", "f32")
     a, b, c = operands(np.random.default_rng(1), how, "f16", "f32", "special", 4)
