@@ -341,14 +341,12 @@ class Isa:
             return Form(record, mods, _resolve_types(record, mods), inst.opcode)
         if candidates:
             raise InvalidInput(
-                f"'{inst.opcode}' does not take these operands",
-                where=place(inst),
+                f"'{inst.opcode}' does not take these operands", where=place(inst),
                 help="; ".join(f"the form is: {r.syntax}" for r, _ in candidates),
             )
         why = next((f": {r}" for p, r in self._left_out.items() if p.search(inst.opcode)), "")
         raise Unsupported(
-            f"instruction '{inst.opcode}' is not modelled{why}",
-            where=place(inst),
+            f"instruction '{inst.opcode}' is not modelled{why}", where=place(inst),
             notes=tuple(f"modelled form: {o.syntax.split(' ')[0]}" for o in self._by_name.get(inst.op, ())),
             help="nothing was executed; report the instruction, or compile the kernel without it",
         )
