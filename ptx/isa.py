@@ -367,8 +367,7 @@ class Isa:
             return Form(record, mods, _resolve_types(record, mods), inst.opcode)
         if candidates:
             raise InvalidInput(
-                f"'{inst.opcode}' does not take these operands",
-                where=place(inst),
+                f"'{inst.opcode}' does not take these operands", where=place(inst),
                 help="; ".join(f"the form is: {r.syntax}" for r, _ in candidates),
             )
         why = next((f": {r}" for p, r in self._left_out.items() if p.search(inst.opcode)), "")

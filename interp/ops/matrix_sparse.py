@@ -2,9 +2,10 @@
 A').
 
 A holds half of its columns; an operand says which (`interp.tensorcore.elements`), and the immediate which lanes have
-it. `mma.sp` and `mma.sp::ordered_metadata` compute the same; the manual leaves open what happens for indices that are
-not in order in the latter, and for other selectors. The integers are exact; how the unit groups the products of floats
-is a guess (`interp.tensorcore.table.sparse`).
+it. `mma.sp` and `mma.sp::ordered_metadata` compute the same. For indices out of order in the latter, and the same
+twice, the manual promises nothing; an H200 takes all sixteen nibbles as they are for every type but tf32. The integers
+are exact; the floats of stored elements form blocks as dense ones do, on an H200 and by a guess elsewhere
+(`interp.tensorcore.table.sparse`).
 
 FP8 is one operation on sm_89 and sm_120, and code of the assembler's on sm_90 to sm_103
 (`interp.tensorcore.expanded_sparse`). Block-scaled products: `interp.ops.matrix_sparse_scaled`.

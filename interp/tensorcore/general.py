@@ -2,7 +2,7 @@
 
 Float kinds of `model.py`, dense and sparse; integers of 8, 4 and 1 bits, dense and sparse, exact; f64 in the directed
 roundings; block-scaled products. A sparse product is the dense one over the elements that are stored, in blocks of as
-many as the unit takes: which blocks hardware makes of them has not been published (see `table.sparse`)."""
+many as the unit takes (see `table.sparse`)."""
 
 from __future__ import annotations
 

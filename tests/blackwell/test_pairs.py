@@ -8,18 +8,25 @@ import pytest
 import gpuemu
 from tests.blackwell.tcgen05_ptx import ROOM
 from tests.blackwell.test_mma import descriptor, in_shared, whole
+from tests.blackwell.test_sparse import SPARSE, b_in_shared, columns, drawn, full, in_tensor_memory, wide_b
 
 COLUMNS = 64
 
 
-def kernel(idesc: int, a: int, b: int, *, lanes: tuple[int, ...] = (), opcode: str = "f16") -> str:
+def kernel(idesc: int, a: int, b: int, *, lanes: tuple[int, ...] = (), sparse: bool = False) -> str:
     """PTX of entry `k(a, b, out)` for a cluster of two CTAs of 128 threads; a, b: descriptors without address. The even
-    CTA issues; the commit arrives in both. Each CTA writes COLUMNS columns of its tensor memory."""
+    CTA issues; the commit arrives in both. Each CTA writes COLUMNS columns of its tensor memory. With a sparse A the
+    first word of each row of `out` goes, as metadata, to column 32 before."""
     registers = ", ".join(f"%r{i}" for i in range(8))
     masks, setup = "", ""
     if lanes:
         setup = "".join(f"mov.u32 %m{i}, {m:#x};" for i, m in enumerate(lanes))
         masks = "{" + ", ".join(f"%m{i}" for i in range(8)) + "}, "
+    meta = store = ""
+    if sparse:
+        meta = "[%x10], "
+        store = "ld.global.b32 %r0, [%p2]; tcgen05.st.sync.aligned.32x32b.x1.b32 [%lane+32], {%r0};"
+        store += "tcgen05.wait::st.sync.aligned; add.u32 %x10, %base, 32;"
     read = ""
     for c in range(0, COLUMNS, 8):
         read += f"tcgen05.ld.sync.aligned.32x32b.x8.b32 {{{registers}}}, [%lane+{c}]; tcgen05.wait::ld.sync.aligned;"
@@ -42,12 +49,12 @@ ld.global.b32 %x5, [%p4]; ld.global.b32 %x6, [%p5]; add.u32 %x7, %x1, %x4; st.sh
 add.u32 %x7, %x2, %x4; st.shared.b32 [%x7], %x6; add.u32 %x3, %x3, 128; setp.lt.u32 %q2, %x3, {ROOM // 4}; @%q2 bra L;
 fence.proxy.async; bar.sync 0; ld.shared.b32 %base, [sm];
 mad.lo.u32 %x8, %rank, 128, %t; mul.wide.u32 %p3, %x8, {4 * COLUMNS}; add.u64 %p2, %p2, %p3;
-shr.u32 %lane, %t, 5; shl.b32 %lane, %lane, 21; add.u32 %lane, %lane, %base;
+shr.u32 %lane, %t, 5; shl.b32 %lane, %lane, 21; add.u32 %lane, %lane, %base; {store}
 barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
 shr.u32 %x9, %x1, 4; cvt.u64.u32 %da, %x9; or.b64 %da, %da, {a:#x};
 shr.u32 %x9, %x2, 4; cvt.u64.u32 %db, %x9; or.b64 %db, %db, {b:#x};
 setp.eq.u32 %q3, %rank, 0; and.pred %q3, %q3, %q0; setp.ne.u32 %q4, %t, %t; mov.u32 %i, {idesc:#x}; mov.u16 %h, 3;
-{setup} @%q3 tcgen05.mma.cta_group::2.kind::{opcode} [%base], %da, %db, %i, {masks}%q4;
+{setup} @%q3 tcgen05.mma{".sp" * sparse}.cta_group::2.kind::f16 [%base], %da, %db, {meta}%i, {masks}%q4;
 @%q3 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%bar], %h;
 W: mbarrier.try_wait.parity.shared::cta.b64 %q5, [%bar], 0; @!%q5 bra W;
 tcgen05.fence::after_thread_sync; {read}
@@ -93,3 +100,20 @@ def test_lanes_that_are_left_out_in_both() -> None:
     left[[0, 255]] = True
     np.testing.assert_array_equal(cells.reshape(256, 64)[~left], values[~left])
     assert (cells.reshape(256, 64)[left].view(np.uint32) == 0xFFFFFFFF).all()
+
+
+def test_a_sparse_product_of_256_rows() -> None:
+    m, n, types = 256, 32, ("f32", "f16", "f16")
+    nibbles = drawn(m, 2)
+    (wa, va), (wb, vb) = whole("f16", 1, m), wide_b("f16", 2, n)
+    a = [in_shared(wa[half * 128 : half * 128 + 128], "f16") for half in range(2)]
+    b = [b_in_shared(wb[half * 16 : half * 16 + 16], "f16", 64) for half in range(2)]
+    text = kernel(descriptor(m, n, types, more=SPARSE), a[0].descriptor, b[0].descriptor, sparse=True)
+    out = np.zeros((2, 128, COLUMNS), np.uint32)
+    for half in range(2):
+        out[half, :, 0] = in_tensor_memory(nibbles[half * 128 : half * 128 + 128], 2)[:, 1]
+    images = [np.concatenate([x.image for x in half]) for half in (a, b)]
+    result = gpuemu.Module.from_ptx(text)["k"].launch((2,), (128,), [*images, out])
+    assert result.findings == (), result.findings
+    got = out.view(np.float32).reshape(m, COLUMNS)[:, :n]
+    np.testing.assert_array_equal(got, full(va, columns(nibbles, 2)) @ vb.T)
