@@ -1,6 +1,8 @@
 """The same bytes on arm64, under qemu-user (`tests/portability/arm64.py`; `make arm64`). Minutes each.
 
-Agreed on 2026-12-01 with qemu 7.2, Python 3.11, numpy 2.4.6, numba 0.68.1 and llvmlite 0.50.0.
+On 2026-12-01, with qemu 7.2, Python 3.11, numpy 2.4.6, numba 0.68.1 and llvmlite 0.50.0, all nine programs agreed on
+the processor that qemu offers, `arithmetic` and `softmax_f32` also in code for `neoverse-v1` and in code without fused
+multiply-add, and 348 instruction forms (49,408 words) with an H200's stored answers.
 """
 
 from __future__ import annotations
