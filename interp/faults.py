@@ -30,6 +30,7 @@ _KINDS = {
     L.FAULT_BAD_CLUSTER_BARRIER: "bad-cluster-barrier",
     L.FAULT_ASSERT: "assertion",
     L.FAULT_BAD_COORDINATE: "bad-coordinate",
+    L.FAULT_BAD_BARRIER: "bad-barrier",
     L.FAULT_TENSOR_MEMORY: "bad-tensor-memory",
     L.FAULT_TENSOR_OPERATION: "bad-tensor-operation",
 }
@@ -97,6 +98,8 @@ class Scene:
                 f"'{inst.opcode}' begins at element {first} of the innermost dimension, which is not a multiple of "
                 "16 bytes: hardware stops with an illegal instruction"
             )
+        if kind == "bad-barrier":
+            message = f"there is no barrier {self.get('FAULT_ADDRESS')}, only 0 to 15"
         if kind == "assertion":
             said = string_at(self.get("FAULT_ADDRESS"), self.arrays)
             message = f"device assertion failed: {said}"
