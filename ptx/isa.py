@@ -16,9 +16,15 @@ A record is declared by decorating its meaning:
 * `{.name}`: optional. The meaning receives the alternative without its dot (or None); for an optional literal, a bool.
 * operands: `d` (register or, where it is read, also an immediate), `d|p` (pair), `[a]` (address),
   `{d}` (vector), `#n` (integer immediate, handed to the meaning as a Python int when the form is built);
-  `{, c}` optional. Operands called `d`, or listed in `writes`, are written; all others are read. Records of one
-  opcode may differ in which operands are vectors (`mov.b64 d, a` and `mov.b64 d, {a}`). For an operand listed in
-  `counted` the number of vector elements is given to `types` and to the meaning as `<operand>_count`.
+  `{, c}` optional, `{, c if m}` there if and only if the optional modifier `.m` is. Operands called `d`, or listed in
+  `writes`, are written; all others are read. Records of one opcode may differ in which operands are vectors
+  (`mov.b64 d, a` and `mov.b64 d, {a}`). For an operand listed in `counted` the number of vector elements is given to
+  `types` and to the meaning as `<operand>_count`.
+
+**Where it exists.** `since` is the first PTX version and architecture of the whole record, `only` the targets that
+alone have it (see `ptx.targets`), `needs` what single modifiers, operands and sets of them ask for beyond that:
+
+    needs={".L2::cache_hint": at((7, 4), 80), ".v8,.v4 .b64": at((8, 8), 100)}
 
 **Types.** `types` maps an operand to the name of a modifier (`"type"`), to a literal PTX type (`"u32"`), to `"addr"`,
 or to a pair (type, count) for vectors; it may be a function of the modifiers. Default: the modifier `type` for all.
@@ -33,55 +39,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from ptx import ir
+from ptx.effects import Cost as Cost
+from ptx.effects import Effect as Effect
+from ptx.effects import Varies as Varies
 from ptx.errors import InternalError, InvalidInput, Unsupported, Where
-from ptx.syntax_line import OperandSpec, compile_mods, compile_operands, reorderings
+from ptx.syntax_line import OperandSpec, Place, compile_mods, compile_operands, in_order
+from ptx.targets import Need, applying
 from ptx.types import is_type, width
-
-
-class Cost(Enum):
-    """Issue class of an instruction; names follow Nsight Compute's pipes where the meaning is the same."""
-
-    INT = "alu"
-    FP32 = "fma"
-    FP64 = "fp64"
-    FP16 = "fp16"
-    SFU = "xu"
-    CONVERT = "cvt"
-    MOVE = "move"
-    LOAD_STORE = "lsu"
-    ATOMIC = "atomic"
-    TENSOR = "tensor"
-    CONTROL = "control"
-    SYNC = "sync"
-    ASYNC = "async"
-
-
-class Effect(Enum):
-    """What an instruction does besides writing its destination registers."""
-
-    NONE = "none"
-    LOAD = "load"
-    STORE = "store"
-    ATOMIC = "atomic"
-    WARP = "exchanges values between lanes"
-    BARRIER = "waits for other warps"
-    BRANCH = "transfers control"
-    EXIT = "ends the thread"
-    ASYNC = "starts or awaits an asynchronous operation"
-    FENCE = "orders memory"
-    CALL = "transfers control by plain branches that stand behind it (ptx.flatten)"
-
-
-class Varies(Enum):
-    """How a result depends on the lane, for the uniformity analysis."""
-
-    WITH_INPUTS = 0
-    ALWAYS = 1
-    NEVER = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +78,7 @@ class Op:
     syntax: str
     name: str
     pattern: re.Pattern[str]
+    places: tuple[Place, ...]
     choices: Mapping[str, tuple[str, ...]]
     flags: tuple[str, ...]
     operands: tuple[OperandSpec, ...]
@@ -122,17 +91,40 @@ class Op:
     since: tuple[tuple[int, int], int]
     vectors: tuple[Vector, ...]
     meaning: Callable[..., Any]
+    only: tuple[str, ...] = ()
+    needs: Mapping[str, Need] = field(default_factory=dict)
     constraint: Callable[..., str | None] | None = None
+    rule: Callable[[Mapping[str, Any], Mapping[str, ir.Operand]], str | None] | None = None
     counted: tuple[str, ...] = ()
     in_place: tuple[str, ...] = ()
+    discards: tuple[str, ...] = ()
     settles: bool = False
     internal: bool = False
 
-    def accepts(self, operands: tuple[ir.Operand, ...]) -> bool:
+    def accepts(self, operands: tuple[ir.Operand, ...], mods: Mapping[str, Any]) -> bool:
         """Whether vectors, addresses and immediates stand where the syntax line has them."""
-        if len(operands) > len(self.operands):
+        specs = self.present(len(operands), mods)
+        if specs is None:
             return False
-        return all(_fits(spec, operand) for spec, operand in zip(self.operands, operands, strict=False))
+        return all(_fits(spec, operand) for spec, operand in zip(specs, operands, strict=False))
+
+    def present(self, count: int, mods: Mapping[str, Any]) -> tuple[OperandSpec, ...] | None:
+        """The operands that `count` of them are; None when too many stand there, or one that goes with a modifier
+        stands without it or is missing. (Too few are the business of `Form.bind`.)"""
+        if not self.fixed:
+            return self.operands[:count] if count <= len(self.operands) else None
+        there = [s for s in self.operands if s.when is None or mods[s.when]]
+        free = [s for s in there if s.optional and s.when is None]
+        absent = len(there) - count
+        if absent < 0 or absent > len(free):
+            return None
+        left_out = free[len(free) - absent :]
+        return tuple(s for s in there if s not in left_out)
+
+    @cached_property
+    def fixed(self) -> bool:
+        """Whether an operand goes with a modifier."""
+        return any(s.when is not None for s in self.operands)
 
     @property
     def doc(self) -> str:
@@ -160,6 +152,7 @@ class Form:
     mods: Mapping[str, Any]
     types: Mapping[str, tuple[str, int]]  # operand name -> (PTX type, vector length or 0)
     key: str = field(default="")
+    needs: tuple[Need, ...] = ()
 
     def type_of(self, name: str) -> str:
         return self.types[name][0]
@@ -171,6 +164,8 @@ class Form:
         """Pair the syntax line's operands with those of `inst`; InvalidInput when their number is wrong."""
         specs = self.op.operands
         required = sum(not s.optional for s in specs)
+        if self.op.fixed and (present := self.op.present(len(inst.operands), self.mods)) is not None:
+            specs = present
         if not required <= len(inst.operands) <= len(specs):
             wanted = str(required) if required == len(specs) else f"{required} to {len(specs)}"
             raise InvalidInput(
@@ -194,10 +189,12 @@ def place(inst: ir.Inst) -> Where:
 
 
 class Isa:
-    """The table of records. `version`: the PTX ISA version whose manual was read."""
+    """The table of records. `version`: the PTX ISA version whose manual was read; `needs`: what modifiers need in every
+    record that has them."""
 
-    def __init__(self, version: tuple[int, int]) -> None:
+    def __init__(self, version: tuple[int, int], needs: Mapping[str, Need] | None = None) -> None:
         self.version = version
+        self.needs = dict(needs or {})
         self.ops: list[Op] = []
         self._by_name: dict[str, list[Op]] = {}
         self._forms: dict[tuple[Any, ...], Form] = {}
@@ -213,20 +210,26 @@ class Isa:
         effect: Effect = Effect.NONE,
         varies: Varies = Varies.WITH_INPUTS,
         since: tuple[tuple[int, int], int] = ((1, 0), 10),
+        only: Iterable[str] = (),
+        needs: Mapping[str, Need] | None = None,
         vectors: Iterable[Vector] = (),
         constraint: Callable[..., str | None] | None = None,
+        rule: Callable[[Mapping[str, Any], Mapping[str, ir.Operand]], str | None] | None = None,
         counted: Iterable[str] = (),
         in_place: Iterable[str] = (),
+        discards: Iterable[str] = (),
         settles: bool = False,
         internal: bool = False,
         **choices: Iterable[str],
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a record; the decorated function is its meaning.
 
-        `since`: lowest (PTX version, sm) of the whole record. `constraint(**mods)` returns why a combination of
-        modifiers is illegal, or None; it is asked again with integer immediates and counts, which need defaults.
-        `writes`: names of written operands. `in_place`: operands read and written where the machine keeps them, now or
-        later (the meaning gets their places, see `interp.ops.wgmma`); `settles`: may complete such earlier ones.
+        `since`, `only`, `needs`: where it exists, see the module docstring. `constraint(**mods)` returns why a
+        combination of modifiers is illegal, or None; it is asked again with integer immediates and counts, which need
+        defaults. `rule(mods, operands by name)` says in the same way which operands do not go with the modifiers.
+        `writes`: names of written operands; `discards`: those that may be `_` (elements of vectors always may).
+        `in_place`: operands read and written where the machine keeps them, now or later (the meaning gets their
+        places, see `interp.ops.wgmma`); `settles`: may complete such earlier ones.
         `internal`: stands in no text; passes make it (`Inst.made`), or it replaces what stands there.
         """
         head, _, tail = syntax.partition(" ")
@@ -234,13 +237,14 @@ class Isa:
         if name is None:
             raise InternalError(f"bad syntax line '{syntax}'")
         chosen = {k: tuple(v) for k, v in choices.items()}
-        pattern, flags = compile_mods(head[name.end() :], chosen)
+        pattern, flags, places = compile_mods(head[name.end() :], chosen)
 
         def declare(meaning: Callable[..., Any]) -> Callable[..., Any]:
             record = Op(
                 syntax=syntax,
                 name=name[0],
                 pattern=pattern,
+                places=places,
                 choices=chosen,
                 flags=flags,
                 operands=compile_operands(tail.strip()),
@@ -253,9 +257,13 @@ class Isa:
                 since=since,
                 vectors=tuple(vectors),
                 meaning=meaning,
+                only=tuple(only),
+                needs=needs or {},
                 constraint=constraint,
+                rule=rule,
                 counted=tuple(counted),
                 in_place=tuple(in_place),
+                discards=tuple(discards),
                 settles=settles,
                 internal=internal,
             )
@@ -275,6 +283,11 @@ class Isa:
         if form is None:
             form = self._forms[key] = self._find(inst)
         return form
+
+    def needs_of(self, record: Op, mods: Mapping[str, Any], operands: Iterable[str] = ()) -> tuple[Need, ...]:
+        """What a form of a record needs of the text's version and target. `operands`: names of those that are there."""
+        special = applying({**self.needs, **record.needs}, mods, frozenset(operands))
+        return Need(*record.since, record.only), *special
 
     def knows(self, opcode: str) -> bool:
         """Whether any record has this full opcode (`ld.global.v4.b32`)."""
@@ -296,15 +309,19 @@ class Isa:
         return tuple(reads), tuple(writes)
 
     def _candidates(self, opcode: str) -> Iterator[tuple[Op, dict[str, Any]]]:
-        """Records that have an opcode. The assembler takes modifiers in other orders than the manual's, types apart;
-        so do these, when nothing has them as they stand."""
+        """Records that have an opcode. The assembler takes modifiers in other orders than the manual's; so do these,
+        when nothing has them as they stand."""
         found = False
         for item in self._as_written(opcode):
             found = True
             yield item
-        if not found and opcode.partition(".")[0] in self._by_name:
-            again = (list(self._as_written(other)) for other in reorderings(opcode))
-            yield from next(filter(None, again), ())
+        name, *words = opcode.split(".")
+        for record in self._by_name.get(name, ()) if not found and words else ():
+            for ordered in in_order(words, record.places):
+                again = [item for item in self._as_written(".".join((name, *ordered))) if item[0] is record]
+                if again:
+                    yield again[0]
+                    break
 
     def _as_written(self, opcode: str) -> Iterator[tuple[Op, dict[str, Any]]]:
         name, dot, rest = opcode.partition(".")
@@ -321,9 +338,9 @@ class Isa:
     def _find(self, inst: ir.Inst) -> Form:
         candidates = list(self._candidates(inst.opcode))
         for record, mods in candidates:
-            if not record.accepts(inst.operands):
+            if not record.accepts(inst.operands, mods):
                 continue
-            for spec, operand in zip(record.operands, inst.operands, strict=False):
+            for spec, operand in zip(record.present(len(inst.operands), mods) or (), inst.operands, strict=False):
                 if spec.name in record.counted:
                     mods[f"{spec.name}_count"] = len(operand.items) if isinstance(operand, ir.Vec) else 1
                 if spec.form == "imm":
@@ -333,7 +350,8 @@ class Isa:
             if reason is not None:
                 form = f"the form is: {record.syntax}"
                 raise InvalidInput(f"'{inst.opcode}': {reason}", where=place(inst), help=form)
-            return Form(record, mods, _resolve_types(record, mods), inst.opcode)
+            there = [s.name for s in record.present(len(inst.operands), mods) or ()]
+            return Form(record, mods, _resolve_types(record, mods), inst.opcode, self.needs_of(record, mods, there))
         if candidates:
             raise InvalidInput(
                 f"'{inst.opcode}' does not take these operands",

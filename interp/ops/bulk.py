@@ -7,18 +7,32 @@ When they take effect: `interp.runtime.bulk`; what a tensor map is and how tiles
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from interp.kit import Kit
-from interp.ops.table import isa
+from interp.ops.table import BLACKWELL, CONVERTING, isa
 from interp.runtime.atomics import atomic_symbol
 from interp.runtime.layout import SPACE_CLUSTER, SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, TENSOR_TYPES
 from interp.runtime.tensor_map import FIELDS
+from ptx import ir
 from ptx.isa import Cost, Effect
+from ptx.targets import at
 
 _REF = "data-movement-and-conversion-instructions-"
 _DIMS = tuple(f".{n}d" for n in range(1, 6))
 _LOCAL = (".shared::cta", ".shared::cluster")
+
+
+def _coordinates(mods: Mapping[str, Any], operands: Mapping[str, ir.Operand]) -> str | None:
+    """A coordinate for each dimension; rows of gather4 and scatter4 are a column and four rows."""
+    four = any(str(mods.get(name) or "").endswith("4") for name in ("mode", "late"))
+    wanted, tensor = 5 if four else int(mods.get("dim", "2d")[0]), operands["map"]
+    if isinstance(tensor, ir.TensorMem) and len(tensor.coords.items) != wanted:
+        return f"{len(tensor.coords.items)} coordinates where {wanted} belong"
+    return None
+
+
 _BASE: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "since": ((8, 0), 90), "writes": ()}
 _GROUPS = (".cta_group::1", ".cta_group::2")
 """Whether the barrier is that of the CTA, or may be that of the other one of its pair: its address says so anyway."""
@@ -29,7 +43,8 @@ def _space(dst: str) -> int:
     return SPACE_CLUSTER if dst == "shared::cluster" else SPACE_SHARED
 
 
-@isa.op("cp.async.bulk.dst.global.mbarrier::complete_tx::bytes{.hint} [to], [from], size, [bar]{, policy}", dst=_LOCAL,
+@isa.op("cp.async.bulk.dst.global.mbarrier::complete_tx::bytes{.hint} [to], [from], size, [bar]{, policy if hint}",
+        needs={"dst.shared::cta": at((8, 6), 90)}, dst=_LOCAL,
         types={"size": "u32", "policy": "b64"}, ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
 def bulk_load(k: Kit, dst: str, hint: str | None) -> Any:
     """queue a copy of `size` bytes to shared memory; the barrier gets its bytes"""
@@ -42,7 +57,7 @@ def bulk_load(k: Kit, dst: str, hint: str | None) -> Any:
 
 
 @isa.op("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster{.hint} [to], [from], "
-        "size, [bar], ctas{, policy}", types={"size": "u32", "ctas": "u16", "policy": "b64"},
+        "size, [bar], ctas{, policy if hint}", types={"size": "u32", "ctas": "u16", "policy": "b64"},
         ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
 def bulk_load_many(k: Kit, hint: str | None) -> Any:
     """as without multicast, to the same place of each CTA of the cluster whose rank is a bit of `ctas`"""
@@ -66,7 +81,7 @@ def bulk_send(k: Kit) -> Any:
     return run
 
 
-@isa.op("cp.async.bulk.global.shared::cta.bulk_group{.hint} [to], [from], size{, policy}",
+@isa.op("cp.async.bulk.global.shared::cta.bulk_group{.hint} [to], [from], size{, policy if hint}",
         types={"size": "u32", "policy": "b64"}, ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
 def bulk_store(k: Kit, hint: str | None) -> Any:
     """queue a copy of `size` bytes to global memory"""
@@ -92,7 +107,8 @@ def _legal_reduction(op: str, type: str, noftz: str | None = None, **_: Any) -> 
     return None if (noftz is not None) == wants else "'.noftz' goes with the addition of 16-bit formats"
 
 
-@isa.op("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.op{.noftz}.type [to], [from], size{, policy}",
+@isa.op("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.op{.noftz}.type "
+        "[to], [from], size{, policy if hint}",
         op=tuple("." + o for o in _REDUCTIONS),
         type=tuple(f".{t}" for t in sorted({t for ts in _REDUCTIONS.values() for t in ts})),
         noftz=(".noftz",), types={"size": "u32", "policy": "b64"}, constraint=_legal_reduction,
@@ -108,7 +124,8 @@ def bulk_reduce(k: Kit, op: str, type: str, **_: Any) -> Any:
     return run
 
 
-@isa.op("cp.async.bulk.prefetch.L2.global{.hint} [from], size{, policy}", types={"size": "u32", "policy": "b64"},
+@isa.op("cp.async.bulk.prefetch.L2.global{.hint} [from], size{, policy if hint}", types={"size": "u32",
+        "policy": "b64"},
         ref=_REF + "cp-async-bulk-prefetch", **_HINT, **_BASE)
 def bulk_prefetch(k: Kit, hint: str | None) -> Any:
     """a hint: nothing happens"""
@@ -116,8 +133,10 @@ def bulk_prefetch(k: Kit, hint: str | None) -> Any:
 
 
 @isa.op("cp.async.bulk.tensor.dim.dst.global{.tile}.mbarrier::complete_tx::bytes{.group}{.hint} [to], [map], [bar]"
-        "{, policy}", dim=_DIMS, dst=_LOCAL, group=_GROUPS, types={"policy": "b64"},
-        ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
+        "{, policy if hint}",
+        needs={"dst.shared::cta": at((8, 6), 90), ".cta_group::1,.cta_group::2": at((8, 6), 100, *BLACKWELL)},
+        dim=_DIMS, dst=_LOCAL, group=_GROUPS, types={"policy": "b64"},
+        ref=_REF + "cp-async-bulk-tensor", **_HINT, rule=_coordinates, **_BASE)
 def tensor_load(k: Kit, dim: str, dst: str, **_: Any) -> Any:
     """queue a copy of a box to shared memory; the barrier gets its bytes"""
     load = k.warp("async_tensor_load", (), int(dim[0]), _space(dst), 0)
@@ -130,8 +149,8 @@ def tensor_load(k: Kit, dim: str, dst: str, **_: Any) -> Any:
 
 
 @isa.op("cp.async.bulk.tensor.dim.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes.multicast::cluster{.hint} "
-        "[to], [map], [bar], ctas{, policy}", dim=_DIMS, types={"ctas": "u16", "policy": "b64"},
-        ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
+        "[to], [map], [bar], ctas{, policy if hint}", dim=_DIMS, types={"ctas": "u16", "policy": "b64"},
+        ref=_REF + "cp-async-bulk-tensor", **_HINT, rule=_coordinates, **_BASE)
 def tensor_load_many(k: Kit, dim: str, **_: Any) -> Any:
     """as without multicast, to the same place of each CTA of the cluster whose rank is a bit of `ctas`"""
     load, widen = k.warp("async_tensor_load", (), int(dim[0]), SPACE_CLUSTER, 1), k.zext(16, 32)
@@ -151,8 +170,10 @@ _FOUR: dict[str, Any] = {**_BASE, "since": ((8, 6), 100), "types": {"policy": "b
 
 
 @isa.op("cp.async.bulk.tensor.2d{.mode}.dst.global{.late}.mbarrier::complete_tx::bytes{.group}{.hint} [to], [map], "
-        "[bar]{, policy}", group=_GROUPS, mode=(".tile::gather4",), late=(".tile::gather4",), dst=_LOCAL,
-        ref=_REF + "cp-async-bulk-tensor", **_HINT, **_FOUR)
+        "[bar]{, policy if hint}",
+        needs={"dst.shared::cluster,.cta_group::1,.cta_group::2": at((8, 6), 100, *BLACKWELL)}, group=_GROUPS,
+        mode=(".tile::gather4",), late=(".tile::gather4",), dst=_LOCAL,
+        ref=_REF + "cp-async-bulk-tensor", **_HINT, rule=_coordinates, **_FOUR)
 def tensor_gather(k: Kit, dst: str, **_: Any) -> Any:
     """queue a copy of parts of four rows to shared memory; coordinates are a column and four rows"""
     load = k.warp("async_tensor_gather", (), _space(dst))
@@ -164,8 +185,10 @@ def tensor_gather(k: Kit, dst: str, **_: Any) -> Any:
     return run
 
 
-@isa.op("cp.async.bulk.tensor.2d{.mode}.global.shared::cta{.late}.bulk_group{.hint} [map], [from]{, policy}",
-        mode=(".tile::scatter4",), late=(".tile::scatter4",), ref=_REF + "cp-async-bulk-tensor", **_HINT, **_FOUR)
+@isa.op("cp.async.bulk.tensor.2d{.mode}.global.shared::cta{.late}.bulk_group{.hint} [map], [from]{, policy if hint}",
+        only=BLACKWELL,
+        mode=(".tile::scatter4",), late=(".tile::scatter4",), ref=_REF + "cp-async-bulk-tensor", **_HINT,
+        rule=_coordinates, **_FOUR)
 def tensor_scatter(k: Kit, **_: Any) -> Any:
     """queue a copy of four rows of shared memory to parts of four rows"""
     store = k.warp("async_tensor_scatter", ())
@@ -177,8 +200,9 @@ def tensor_scatter(k: Kit, **_: Any) -> Any:
     return run
 
 
-@isa.op("cp.async.bulk.tensor.dim.global.shared::cta{.tile}.bulk_group{.hint} [map], [from]{, policy}", dim=_DIMS,
-        types={"policy": "b64"}, ref=_REF + "cp-async-bulk-tensor", **_HINT, **_BASE)
+@isa.op("cp.async.bulk.tensor.dim.global.shared::cta{.tile}.bulk_group{.hint} [map], [from]{, policy if hint}",
+        dim=_DIMS,
+        types={"policy": "b64"}, ref=_REF + "cp-async-bulk-tensor", **_HINT, rule=_coordinates, **_BASE)
 def tensor_store(k: Kit, dim: str, **_: Any) -> Any:
     """queue a copy of a box to global memory"""
     store = k.warp("async_tensor_store", (), int(dim[0]), -1)
@@ -190,10 +214,11 @@ def tensor_store(k: Kit, dim: str, **_: Any) -> Any:
     return run
 
 
-@isa.op("cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.tile}.bulk_group{.hint} [map], [from]{, policy}",
+@isa.op("cp.reduce.async.bulk.tensor.dim.global.shared::cta.op{.tile}.bulk_group{.hint} "
+        "[map], [from]{, policy if hint}",
         dim=_DIMS,
         op=tuple("." + o for o in _REDUCTIONS), types={"policy": "b64"}, ref=_REF + "cp-reduce-async-bulk-tensor",
-        **_HINT, **_BASE)
+        **_HINT, rule=_coordinates, **_BASE)
 def tensor_reduce(k: Kit, dim: str, op: str, **_: Any) -> Any:
     """queue a reduction of a box into global memory; its type is the tensor map's"""
     store = k.warp("async_tensor_reduce", (), int(dim[0]), atomic_symbol(op, "u32")[2])
@@ -205,8 +230,9 @@ def tensor_reduce(k: Kit, dim: str, op: str, **_: Any) -> Any:
     return run
 
 
-@isa.op("cp.async.bulk.prefetch.tensor.dim.L2.global{.tile}{.hint} [map]{, policy}", dim=_DIMS, types={"policy": "b64"},
-        ref=_REF + "cp-async-bulk-prefetch-tensor", **_HINT, **_BASE)
+@isa.op("cp.async.bulk.prefetch.tensor.dim.L2.global{.tile}{.hint} [map]{, policy if hint}", dim=_DIMS,
+        types={"policy": "b64"},
+        ref=_REF + "cp-async-bulk-prefetch-tensor", **_HINT, rule=_coordinates, **_BASE)
 def tensor_prefetch(k: Kit, **_: Any) -> Any:
     """a hint: nothing happens"""
     return lambda *_: None
@@ -260,7 +286,11 @@ def _legal_width(field: str, type: str, **_: Any) -> str | None:
     return None if (type == "b64") == (field == "global_address") else "of another width"
 
 
-@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], value", field=(".global_address", ".rank"), ss=_MAP_SPACES,
+_REPLACING = ("90a", *CONVERTING)
+
+
+@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], value",
+        only=_REPLACING, field=(".global_address", ".rank"), ss=_MAP_SPACES,
         type=(".b32", ".b64"), types={"value": "type"}, ref=_REF + "tensormap-replace",
         constraint=_legal_width, **_MAP)
 def replace_field(k: Kit, field: str, ss: str | None, type: str) -> Any:
@@ -268,7 +298,8 @@ def replace_field(k: Kit, field: str, ss: str | None, type: str) -> Any:
     return _replace(k, field, ss, 0, type == "b64")
 
 
-@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], #n, value", ss=_MAP_SPACES, type=(".b32", ".b64"),
+@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], #n, value",
+        only=_REPLACING, ss=_MAP_SPACES, type=(".b32", ".b64"),
         field=(".box_dim", ".global_dim", ".global_stride", ".element_stride"), types={"value": "type"},
         constraint=_legal_index, ref=_REF + "tensormap-replace", **_MAP)
 def replace_element(k: Kit, field: str, ss: str | None, type: str, n: int) -> Any:
@@ -282,7 +313,8 @@ def _legal_choice(field: str, n: int = 0, **_: Any) -> str | None:
     return None if 0 <= n <= most else f"{field} {n} is not modelled"
 
 
-@isa.op("tensormap.replace.tile.field{.ss}.b1024.b32 [a], #n", ss=_MAP_SPACES, types={},
+@isa.op("tensormap.replace.tile.field{.ss}.b1024.b32 [a], #n",
+        only=_REPLACING, needs={".swizzle_atomicity": at((8, 6), 100, *CONVERTING)}, ss=_MAP_SPACES, types={},
         field=(".elemtype", ".interleave_layout", ".swizzle_mode", ".fill_mode", ".swizzle_atomicity"),
         constraint=_legal_choice, ref=_REF + "tensormap-replace", **_MAP)
 def replace_choice(k: Kit, field: str, ss: str | None, n: int) -> Any:
