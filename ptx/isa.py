@@ -317,7 +317,7 @@ class Isa:
             yield item
         name, *words = opcode.split(".")
         for record in self._by_name.get(name, ()) if not found and words else ():
-            for ordered in in_order(words, record.places):
+            for ordered in in_order(name, words, record.places):
                 again = [item for item in self._as_written(".".join((name, *ordered))) if item[0] is record]
                 if again:
                     yield again[0]

@@ -105,19 +105,23 @@ _NAMES = frozenset(
     (
         *("lo", "hi", "wide", "to", "full", "l", "r", "a", "b", "c", "d", "async", "bulk", "tensor", "load", "store"),
         *("mma", "arrive", "arrive_drop", "expect_tx", "complete_tx", "init", "inval", "test_wait", "try_wait"),
-        *("pending_count", "noComplete", "parity", "red", "cluster", "proxy", "pack", "reduce", "prefetch", "replace"),
+        *("pending_count", "noComplete", "parity", "red", "mma_async", "proxy", "pack", "reduce", "prefetch"),
         *("cp_fenceproxy", "alloc", "dealloc", "ld", "st", "cp", "commit", "commit_group", "wait_group", "wait_all"),
-        *("rs", "mbarrier", "warp", "sp", "sp::ordered_metadata"),
+        *("rs", "replace", "mbarrier", "warp", "fractional", "sp", "sp::ordered_metadata"),
     )
 )
 """Words that are part of an instruction's name and stay where they are: `mul.wide`, `mbarrier.arrive`."""
+_NAMES_OF = {"barrier": {"cluster", "cta"}, "bar": {"cta"}, "setmaxnreg": {"inc", "dec"}}
+_COMPARISONS = frozenset({"lo", "hi"})
+"""Such words of single instructions; and words that are ordinary modifiers of `set` and `setp`."""
 
 
-def in_order(words: Sequence[str], places: Sequence[Place]) -> Iterator[tuple[str, ...]]:
-    """The modifiers of an opcode in the order of a syntax line. ptxas takes them in any order, except that those of
-    `_NAMES` stand where they belong, and those of each of `_KEPT` keep their order."""
+def in_order(name: str, words: Sequence[str], places: Sequence[Place]) -> Iterator[tuple[str, ...]]:
+    """The modifiers of an opcode called `name` in the order of a syntax line. ptxas takes them in any order, except
+    that those of `_NAMES` stand where they belong, and those of each of `_KEPT` keep their order."""
+    fixed = (_NAMES | _NAMES_OF.get(name, set())) - (_COMPARISONS if name in ("set", "setp") else set())
     for found in _arranged(list(words), places, 0):
-        if all(w == found[i] for i, w in enumerate(words) if w in _NAMES) and _sequence(found) == _sequence(words):
+        if all(w == found[i] for i, w in enumerate(words) if w in fixed) and _sequence(found) == _sequence(words):
             yield tuple(found)
 
 

@@ -111,5 +111,5 @@ def test_modifiers_in_other_orders(ptxas: Path) -> None:
         shuffled.append(".".join((name, *rng.sample(mods, len(mods)))) + (space + operands if space else ";"))
     tally = Tally(shuffled, ptxas)
     tally.ask(NEWEST, "sm_90a")
-    missing = [w for w in tally.wrong if "gpuemu:" in w]
-    assert len(missing) <= len(shuffled) // 100, tally.report()
+    assert not [w for w in tally.wrong if "(ptxas:" in w], tally.report()
+    assert len(tally.wrong) <= len(shuffled) // 50, tally.report()  # what is refused in the usual order, too
