@@ -31,6 +31,7 @@ _KINDS = {
     L.FAULT_BAD_CLUSTER_BARRIER: "bad-cluster-barrier",
     L.FAULT_ASSERT: "assertion",
     L.FAULT_BAD_COORDINATE: "bad-coordinate",
+    L.FAULT_BAD_BARRIER: "bad-barrier",
     L.FAULT_TENSOR_MEMORY: "bad-tensor-memory",
     L.FAULT_TENSOR_OPERATION: "bad-tensor-operation",
 }
@@ -96,6 +97,8 @@ class Scene:
             value = self.get("FAULT_ADDRESS")
             evidence.update(coordinate=value)
             message = f"'{inst.opcode}' with coordinate {value}: {COORDINATE[reason]}"
+        if kind == "bad-barrier":
+            message = f"there is no barrier {self.get('FAULT_ADDRESS')}, only 0 to 15"
         if kind == "assertion":
             said = string_at(self.get("FAULT_ADDRESS"), self.arrays)
             message = f"device assertion failed: {said}"

@@ -11,7 +11,6 @@ the text against the instruction table, the launch against the device's limits, 
 from __future__ import annotations
 
 import mmap
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import prod
@@ -21,7 +20,7 @@ import numpy as np
 
 from interp import record
 from interp.arguments import check_count, parameter_block
-from interp.cluster import FIRST_ARCH, check_cluster, cluster_shape, in_clusters
+from interp.cluster import check_cluster, cluster_shape, in_clusters
 from interp.engine.compiled import Compiled, compile_kernel
 from interp.engine.fpenv import ieee
 from interp.engine.plan import make_plan
@@ -52,7 +51,8 @@ from ptx.device import Device
 from ptx.device import device as find_device
 from ptx.errors import InternalError, InvalidInput, LaunchFailure
 from ptx.flatten import flatten, reached
-from ptx.isa import place
+from ptx.record import place
+from ptx.targets import runs_on
 from ptx.verify import require
 
 if TYPE_CHECKING:
@@ -115,12 +115,10 @@ class Module(Mapping[str, "Entry"]):
         if fmad not in (None, "off", "plan") and not str(fmad).startswith(contraction.PREFIX):
             raise InvalidInput(f"fmad={fmad!r}", help="it is 'off', 'plan', a line that begins with 'plan:', or None")
         chosen = find_device(device or module.target)
-        need = int(re.sub(r"\D", "", module.target))
-        specific = module.target[-1] in "af"
-        if chosen.arch < need or (specific and chosen.arch != need):
+        if not runs_on(module.target, chosen.arch):
             raise InvalidInput(f"code for {module.target} does not run on a {chosen.name} device")
         if fmad == "plan":
-            suffix = module.target[-1] if specific else ""
+            suffix = module.target[-1].strip("0123456789")
             fmad = contraction.to_text(read_plan(text, f"sm_{chosen.arch}{suffix}"))
         fused = contraction.from_text(fmad) if fmad not in (None, "off") else {}
         return cls(text, contraction.apply(module, fused), module.target, chosen, fmad, fused)
@@ -161,7 +159,6 @@ class Entry:
         for function in (self.kernel, *reached(module.ir, self.kernel)):
             if function is not self.kernel:
                 require(module.ir, ISA, only=function.name)
-            _require_minimums(module, function)
         return flatten(module.ir, self.kernel)
 
     @cached_property
@@ -414,16 +411,3 @@ class Entry:
             notes.append("clusters cancelled in launch order")
         return tuple(notes)
 
-
-def _require_minimums(module: Module, kernel: ir.Kernel) -> None:
-    """Refuse instructions newer than the module's target."""
-    sm = int(re.sub(r"\D", "", module.target))
-    for block in kernel.blocks:
-        for inst in block.insts:
-            need = ISA.match(inst).op.since[1]
-            if any("cluster" in mod for mod in inst.mods):  # a state space or scope that came after the instruction
-                need = max(need, FIRST_ARCH)
-            if sm < need:
-                raise InvalidInput(
-                    f"'{inst.opcode}' needs sm_{need}, the module is for {module.target}", where=place(inst)
-                )

@@ -17,7 +17,8 @@ from interp.kit import Kit
 from interp.kits.llvm import SPACE_CODES
 from interp.ops.memory import space_name
 from interp.runtime.measured import ATOMIC, PLAIN
-from ptx.isa import Effect, Form
+from ptx.isa import Effect
+from ptx.record import Form
 from ptx.types import width
 
 _ALL = 32

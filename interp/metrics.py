@@ -50,7 +50,8 @@ from ptx.accounting.metrics import (
 )
 from ptx.accounting.virtual import live_registers
 from ptx.errors import Unsupported
-from ptx.isa import Cost, Effect, Form
+from ptx.isa import Cost, Effect
+from ptx.record import Form
 
 if TYPE_CHECKING:
     import pandas

@@ -22,9 +22,9 @@ class Finding:
 
     `kind`: out-of-bounds, misaligned, read-only, barrier-deadlock, warp-deadlock, no-progress, trap, bad-member-mask,
     queue-full, mbarrier-deadlock, bad-mbarrier, bad-tensor-map, exited-cta, bad-cluster-barrier, assertion,
-    bad-coordinate, bad-tensor-memory, bad-tensor-operation, unmodelled. `file`, `line`: the user's source line.
-    `array`, `index`: the argument nearest to the address and the element index relative to it (may lie outside its
-    shape). `evidence`: addresses, thread, CTA and the like, JSON-able.
+    bad-coordinate, bad-barrier, bad-tensor-memory, bad-tensor-operation, unmodelled. `file`, `line`: the user's source
+    line. `array`, `index`: the argument nearest to the address and the element index relative to it (may lie outside
+    its shape). `evidence`: addresses, thread, CTA and the like, JSON-able.
     """
 
     kind: str

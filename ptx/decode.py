@@ -19,7 +19,8 @@ from ptx.parse import parse
 from ptx.spaces import with_spaces
 
 _SOURCES = (
-    "blocks", "carry", "decode", "ir", "parse", "read", "scope", "source_map", "spaces", "syntax", "types", "variables",
+    "blocks", "carry", "constants", "decode", "ir", "parse", "read", "scope", "source_map", "spaces", "syntax", "types",
+    "variables",
 )  # fmt: skip
 
 

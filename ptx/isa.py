@@ -16,14 +16,19 @@ A record is declared by decorating its meaning:
 * `{.name}`: optional. The meaning receives the alternative without its dot (or None); for an optional literal, a bool.
 * operands: `d` (register or, where it is read, also an immediate), `d|p` (pair), `[a]` (address),
   `{d}` (vector), `#n` (integer immediate, handed to the meaning as a Python int when the form is built);
-  `{, c}` optional. Operands called `d`, or listed in `writes`, are written; all others are read. Records of one
-  opcode may differ in which operands are vectors (`mov.b64 d, a` and `mov.b64 d, {a}`). For an operand listed in
-  `counted` the number of vector elements (of a tensor address: coordinates) is given to `types` and to the meaning as
-  `<operand>_count`.
+  `{, c}` optional, `{, c if m}` there if and only if the optional modifier `.m` is. Operands called `d`, or listed in
+  `writes`, are written; all others are read. Records of one opcode may differ in which operands are vectors
+  (`mov.b64 d, a` and `mov.b64 d, {a}`). For an operand listed in `counted` the number of vector elements (of a tensor
+  address: coordinates) is given to `types` and to the meaning as `<operand>_count`.
 * `parts` maps operands that may be a part of a register (`a.h0`), or negated, to the parts that they may be; "" is all
   of it, "-" and "-h0" are negated. The meaning receives what was written as `<operand>_part`, or None for an optional
   operand that is left out, and the register as it is.
 * a register of 128 bits is handed over as the pair of its halves, the low one first (`ptx.flatten.halves`).
+
+**Where it exists.** `since` is the first PTX version and architecture of the whole record, `only` the targets that
+alone have it (see `ptx.targets`), `needs` what single modifiers, operands and sets of them ask for beyond that:
+
+    needs={".L2::cache_hint": at((7, 4), 80), ".v8,.v4 .b64": at((8, 8), 100)}
 
 **Types.** `types` maps an operand to the name of a modifier (`"type"`), to a literal PTX type (`"u32"`), to `"addr"`,
 or to a pair (type, count) for vectors; it may be a function of the modifiers. Default: the modifier `type` for all.
@@ -37,190 +42,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from ptx import ir
-from ptx.errors import InternalError, InvalidInput, Unsupported, Where
+from ptx.effects import Cost as Cost
+from ptx.effects import Effect as Effect
+from ptx.effects import Varies as Varies
+from ptx.errors import InternalError, InvalidInput, Unsupported
 from ptx.nearest import nearest, nearest_name
-from ptx.syntax_line import OperandSpec, compile_mods, compile_operands, reorderings
+from ptx.record import Form, Op, TypeSpec, Vector, place, registers
+from ptx.record import vec as vec
+from ptx.syntax_line import compile_mods, compile_operands, in_order
+from ptx.targets import Need, applying
 from ptx.types import is_type, width
 
 
-class Cost(Enum):
-    """Issue class of an instruction; names follow Nsight Compute's pipes where the meaning is the same."""
-
-    INT = "alu"
-    FP32 = "fma"
-    FP64 = "fp64"
-    FP16 = "fp16"
-    SFU = "xu"
-    CONVERT = "cvt"
-    MOVE = "move"
-    LOAD_STORE = "lsu"
-    ATOMIC = "atomic"
-    TENSOR = "tensor"
-    CONTROL = "control"
-    SYNC = "sync"
-    ASYNC = "async"
-
-
-class Effect(Enum):
-    """What an instruction does besides writing its destination registers."""
-
-    NONE = "none"
-    LOAD = "load"
-    STORE = "store"
-    ATOMIC = "atomic"
-    WARP = "exchanges values between lanes"
-    BARRIER = "waits for other warps"
-    BRANCH = "transfers control"
-    EXIT = "ends the thread"
-    ASYNC = "starts or awaits an asynchronous operation"
-    FENCE = "orders memory"
-    CALL = "transfers control by plain branches that stand behind it (ptx.flatten)"
-
-
-class Varies(Enum):
-    """How a result depends on the lane, for the uniformity analysis."""
-
-    WITH_INPUTS = 0
-    ALWAYS = 1
-    NEVER = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """A hand-made example: operand words (by position, sources then expected destinations) and what it shows."""
-
-    mods: str
-    sources: tuple[int, ...]
-    results: tuple[int, ...]
-    why: str
-    seen: str | None = None
-
-
-def vec(mods: str, *sources: int, d: int | tuple[int, ...], why: str, seen: str | None = None) -> Vector:
-    """An example for a record: `vec(".u32", 0xFFFFFFFF, 1, d=0, why="wraps")`."""
-    return Vector(mods, sources, d if isinstance(d, tuple) else (d,), why, seen)
-
-
-TypeSpec = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Op:
-    """One instruction record; see the module docstring for the fields' meaning."""
-
-    syntax: str
-    name: str
-    pattern: re.Pattern[str]
-    choices: Mapping[str, tuple[str, ...]]
-    flags: tuple[str, ...]
-    operands: tuple[OperandSpec, ...]
-    writes: frozenset[str]
-    types: TypeSpec
-    cost: Cost
-    effect: Effect
-    varies: Varies
-    ref: str
-    since: tuple[tuple[int, int], int]
-    vectors: tuple[Vector, ...]
-    meaning: Callable[..., Any]
-    constraint: Callable[..., str | None] | None = None
-    counted: tuple[str, ...] = ()
-    in_place: tuple[str, ...] = ()
-    settles: bool = False
-    internal: bool = False
-    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def accepts(self, operands: tuple[ir.Operand, ...]) -> bool:
-        """Whether vectors, addresses and immediates stand where the syntax line has them."""
-        if len(operands) > len(self.operands):
-            return False
-        return all(
-            spec.name in self.parts if isinstance(operand, ir.Part) else _fits(spec, operand)
-            for spec, operand in zip(self.operands, operands, strict=False)
-        )
-
-    def modifiers(self, text: str) -> dict[str, Any] | None:
-        """What the meaning receives for an opcode's modifiers, given with their dots; None when they do not fit."""
-        m = self.pattern.fullmatch(text)
-        return m and {k: t is not None if k in self.flags else (t[1:] if t else None) for k, t in m.groupdict().items()}
-
-    @property
-    def doc(self) -> str:
-        return (self.meaning.__doc__ or "").strip()
-
-
-def _fits(spec: OperandSpec, operand: ir.Operand) -> bool:
-    match operand:
-        case ir.Vec(items):
-            return spec.form == "vec" or (spec.form == "reg" and len(items) == 1)
-        case ir.Mem():
-            return spec.form == "mem"
-        case ir.TensorMem(_, _, offsets):  # no instruction takes im2col offsets inside the brackets
-            return spec.form == "mem" and offsets is None
-        case ir.Pair():
-            return spec.form == "pair"
-        case ir.Wide():
-            return spec.form == "reg"
-        case ir.Imm():
-            return spec.form in ("reg", "imm", "vec")
-    return spec.form in ("reg", "pair", "vec")
-
-
-@dataclass(frozen=True, eq=False)
-class Form:
-    """A record with its modifiers chosen: `mods` as the meaning receives them, operand types resolved."""
-
-    op: Op
-    mods: Mapping[str, Any]
-    types: Mapping[str, tuple[str, int]]  # operand name -> (PTX type, vector length or 0)
-    key: str = field(default="")
-
-    def type_of(self, name: str) -> str:
-        return self.types[name][0]
-
-    def count_of(self, name: str) -> int:
-        return self.types[name][1]
-
-    def bind(self, inst: ir.Inst) -> list[tuple[OperandSpec, ir.Operand]]:
-        """Pair the syntax line's operands with those of `inst`, parts of registers as the registers; InvalidInput when
-        their number is wrong."""
-        specs = self.op.operands
-        required = sum(not s.optional for s in specs)
-        if not required <= len(inst.operands) <= len(specs):
-            wanted = str(required) if required == len(specs) else f"{required} to {len(specs)}"
-            raise InvalidInput(
-                f"'{inst.opcode}' takes {wanted} operands, not {len(inst.operands)}",
-                where=place(inst),
-                help=f"the form is: {self.op.syntax}",
-            )
-        if self.op.parts:
-            given: tuple[ir.Operand, ...] = tuple(o.reg if isinstance(o, ir.Part) else o for o in inst.operands)
-            return list(zip(specs, given, strict=False))
-        return list(zip(specs, inst.operands, strict=False))
-
-
-def place(inst: ir.Inst) -> Where:
-    """Where an instruction stands, for a diagnostic."""
-    user = inst.loc.user
-    return Where(
-        file=user.file if user else None,
-        line=user.line if user else None,
-        column=user.column if user else None,
-        ptx_line=inst.loc.ptx_line,
-        ptx_text=inst.opcode,
-    )
-
-
 class Isa:
-    """The table of records. `version`: the PTX ISA version whose manual was read."""
+    """The table of records. `version`: the PTX ISA version whose manual was read; `needs`: what modifiers need in every
+    record that has them."""
 
-    def __init__(self, version: tuple[int, int]) -> None:
+    def __init__(self, version: tuple[int, int], needs: Mapping[str, Need] | None = None) -> None:
         self.version = version
+        self.needs = dict(needs or {})
         self.ops: list[Op] = []
         self._by_name: dict[str, list[Op]] = {}
         self._left_out: dict[re.Pattern[str], str] = {}
@@ -237,10 +80,14 @@ class Isa:
         effect: Effect = Effect.NONE,
         varies: Varies = Varies.WITH_INPUTS,
         since: tuple[tuple[int, int], int] = ((1, 0), 10),
+        only: Iterable[str] = (),
+        needs: Mapping[str, Need] | None = None,
         vectors: Iterable[Vector] = (),
         constraint: Callable[..., str | None] | None = None,
+        rule: Callable[[Mapping[str, Any], Mapping[str, ir.Operand]], str | None] | None = None,
         counted: Iterable[str] = (),
         in_place: Iterable[str] = (),
+        discards: Iterable[str] = (),
         settles: bool = False,
         internal: bool = False,
         parts: Mapping[str, Iterable[str]] | None = None,
@@ -248,10 +95,12 @@ class Isa:
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare a record; the decorated function is its meaning.
 
-        `since`: lowest (PTX version, sm) of the whole record. `constraint(**mods)` returns why a combination of
-        modifiers is illegal, or None; it is asked again with integer immediates and counts, which need defaults.
-        `writes`: names of written operands. `in_place`: operands read and written where the machine keeps them, now or
-        later (the meaning gets their places, see `interp.ops.wgmma`); `settles`: may complete such earlier ones.
+        `since`, `only`, `needs`: where it exists, see the module docstring. `constraint(**mods)` returns why a
+        combination of modifiers is illegal, or None; it is asked again with integer immediates and counts, which need
+        defaults. `rule(mods, operands by name)` says in the same way which operands do not go with the modifiers.
+        `writes`: names of written operands; `discards`: those that may be `_` (elements of vectors always may).
+        `in_place`: operands read and written where the machine keeps them, now or later (the meaning gets their
+        places, see `interp.ops.wgmma`); `settles`: may complete such earlier ones.
         `internal`: stands in no text; passes make it (`Inst.made`), or it replaces what stands there.
         """
         head, _, tail = syntax.partition(" ")
@@ -259,13 +108,14 @@ class Isa:
         if name is None:
             raise InternalError(f"bad syntax line '{syntax}'")
         chosen = {k: tuple(v) for k, v in choices.items()}
-        pattern, flags = compile_mods(head[name.end() :], chosen)
+        pattern, flags, places = compile_mods(head[name.end() :], chosen)
 
         def declare(meaning: Callable[..., Any]) -> Callable[..., Any]:
             record = Op(
                 syntax=syntax,
                 name=name[0],
                 pattern=pattern,
+                places=places,
                 choices=chosen,
                 flags=flags,
                 operands=compile_operands(tail.strip()),
@@ -278,9 +128,13 @@ class Isa:
                 since=since,
                 vectors=tuple(vectors),
                 meaning=meaning,
+                only=tuple(only),
+                needs=needs or {},
                 constraint=constraint,
+                rule=rule,
                 counted=tuple(counted),
                 in_place=tuple(in_place),
+                discards=tuple(discards),
                 settles=settles,
                 internal=internal,
                 parts={name: tuple(p) for name, p in (parts or {}).items()},
@@ -306,6 +160,11 @@ class Isa:
             form = self._forms[key] = self._find(inst)
         return form
 
+    def needs_of(self, record: Op, mods: Mapping[str, Any], operands: Iterable[str] = ()) -> tuple[Need, ...]:
+        """What a form of a record needs of the text's version and target. `operands`: names of those that are there."""
+        special = applying({**self.needs, **record.needs}, mods, frozenset(operands))
+        return Need(*record.since, record.only), *special
+
     def having(self, opcode: str) -> list[Op]:
         """The records that have this full opcode."""
         return [record for record, _ in self._candidates(opcode)]
@@ -330,15 +189,19 @@ class Isa:
         return tuple(reads), tuple(writes)
 
     def _candidates(self, opcode: str) -> Iterator[tuple[Op, dict[str, Any]]]:
-        """Records that have an opcode. The assembler takes modifiers in other orders than the manual's, types apart;
-        so do these, when nothing has them as they stand."""
+        """Records that have an opcode. The assembler takes modifiers in other orders than the manual's; so do these,
+        when nothing has them as they stand."""
         found = False
         for item in self._as_written(opcode):
             found = True
             yield item
-        if not found and opcode.partition(".")[0] in self._by_name:
-            again = (list(self._as_written(other)) for other in reorderings(opcode))
-            yield from next(filter(None, again), ())
+        name, *words = opcode.split(".")
+        for record in self._by_name.get(name, ()) if not found and words else ():
+            for ordered in in_order(name, words, record.places):
+                again = [item for item in self._as_written(".".join((name, *ordered))) if item[0] is record]
+                if again:
+                    yield again[0]
+                    break
 
     def _as_written(self, opcode: str) -> Iterator[tuple[Op, dict[str, Any]]]:
         name, dot, rest = opcode.partition(".")
@@ -350,9 +213,9 @@ class Isa:
     def _find(self, inst: ir.Inst) -> Form:
         candidates = list(self._candidates(inst.opcode))
         for record, mods in candidates:
-            if not record.accepts(inst.operands):
+            if not record.accepts(inst.operands, mods):
                 continue
-            for spec, operand in zip(record.operands, inst.operands, strict=False):
+            for spec, operand in zip(record.present(len(inst.operands), mods) or (), inst.operands, strict=False):
                 if spec.name in record.counted:
                     mods[f"{spec.name}_count"] = _length(operand)
                 if spec.form == "imm":
@@ -364,7 +227,8 @@ class Isa:
             if reason is not None:
                 form = f"the form is: {record.syntax}"
                 raise InvalidInput(f"'{inst.opcode}': {reason}", where=place(inst), help=form)
-            return Form(record, mods, _resolve_types(record, mods), inst.opcode)
+            there = [s.name for s in record.present(len(inst.operands), mods) or ()]
+            return Form(record, mods, _resolve_types(record, mods), inst.opcode, self.needs_of(record, mods, there))
         if candidates:
             raise InvalidInput(
                 f"'{inst.opcode}' does not take these operands", where=place(inst),
@@ -431,26 +295,3 @@ def _resolve_types(record: Op, mods: Mapping[str, Any]) -> dict[str, tuple[str, 
                 width(kind)  # KeyError here means a record names a type that does not exist
             out[name] = (kind, count)
     return out
-
-
-def registers(operand: ir.Operand) -> tuple[ir.Reg, ...]:
-    """All registers named in an operand."""
-    match operand:
-        case ir.Reg():
-            return (operand,)
-        case ir.Not(reg) | ir.Part(reg):
-            return (reg,)
-        case ir.Wide(low, high):
-            return (low, high)
-        case ir.Mem(base, _):
-            return (base,) if isinstance(base, ir.Reg) else ()
-        case ir.Vec(items):
-            return tuple(i for i in items if isinstance(i, ir.Reg))
-        case ir.Pair(first, second):
-            return tuple(i for i in (first, second) if isinstance(i, ir.Reg))
-        case ir.TensorMem(base, coords, offsets):
-            inner = registers(coords) + (registers(offsets) if offsets else ())
-            return ((base,) if isinstance(base, ir.Reg) else ()) + inner
-    return ()
-
-

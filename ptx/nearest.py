@@ -11,10 +11,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ptx.syntax_line import head_places
-
 if TYPE_CHECKING:
-    from ptx.isa import Op
+    from ptx.record import Op
 
 SHOWN = 2
 """Records that are named when several are equally near."""
@@ -22,22 +20,25 @@ SHOWN = 2
 
 def difference(record: Op, opcode: str) -> tuple[list[str], list[str]]:
     """(modifiers of the opcode that the record has no place for, alternatives of its places that stay empty)."""
-    left = ["." + word for word in opcode.split(".")[1:]]
+    left = opcode.split(".")[1:]
     empty: list[str] = []
-    places = head_places(record.syntax.partition(" ")[0][len(record.name) :], record.choices)
-    for alternatives, optional in sorted(places, key=lambda place: place[1]):  # what must be there first
-        found = next((a for a in sorted(alternatives, key=len, reverse=True) if _has(left, a)), None)
+    for place in sorted(record.places, key=lambda place: place.optional):  # what must be there first
+        found = next((a for a in sorted(place.alternatives, key=_length, reverse=True) if _has(left, a)), None)
         if found is not None:
-            for word in found.split(".")[1:]:
-                left.remove("." + word)
-        elif not optional:
-            empty.append(" or ".join(alternatives) if len(alternatives) < 4 else f"one of {' '.join(alternatives)}")
-    return left, empty
+            for word in found:
+                left.remove(word)
+        elif not place.optional:
+            named = ["." + ".".join(a) for a in place.alternatives]
+            empty.append(" or ".join(named) if len(named) < 4 else f"one of {' '.join(named)}")
+    return ["." + word for word in left], empty
 
 
-def _has(words: Sequence[str], alternative: str) -> bool:
-    parts = ["." + part for part in alternative.split(".")[1:]]
-    return all(words.count(part) >= parts.count(part) for part in parts)
+def _length(alternative: Sequence[str]) -> int:
+    return len(".".join(alternative))
+
+
+def _has(words: Sequence[str], alternative: Sequence[str]) -> bool:
+    return all(words.count(word) >= alternative.count(word) for word in alternative)
 
 
 def _reason(record: Op, opcode: str) -> str | None:

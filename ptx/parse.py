@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from ptx import ir
 from ptx.blocks import cut
 from ptx.errors import GpuemuError, InvalidInput, Where
@@ -23,6 +25,7 @@ from ptx.read import read
 from ptx.scope import Names, Scope
 from ptx.source_map import SourceMap
 from ptx.syntax import (
+    AliasDirective,
     Declaration,
     FileDirective,
     Function,
@@ -43,6 +46,14 @@ from ptx.variables import parameters, read_words, variables
 def parse(text: str) -> ir.Module:
     """Parses a PTX translation unit. Raises InvalidInput (not PTX, undeclared names) or Unsupported (see module)."""
     return _ModuleReader(text).module()
+
+
+def _of_module(found: list[ir.Variable]) -> list[ir.Variable]:
+    """Variables declared outside functions."""
+    for v in found:
+        if v.space not in (".global", ".const", ".shared"):
+            raise InvalidInput(f"`{v.name}`: outside functions there are no {v.space} variables")
+    return found
 
 
 def _line_of(item: Any) -> int | None:
@@ -70,7 +81,9 @@ class _ModuleReader:
         target: list[str] = []
         address_size = 64
         found: list[ir.Variable] = []
+        aliases: list[AliasDirective] = []
         kernels: list[ir.Kernel] = []
+        self._check_beginning()
         for item in self._items:
             try:
                 if isinstance(item, Header):
@@ -82,7 +95,9 @@ class _ModuleReader:
                     else:
                         address_size = integer(item.values[0])
                 elif isinstance(item, Declaration):
-                    found += variables(item)
+                    found += _of_module(variables(item))
+                elif isinstance(item, AliasDirective):
+                    aliases.append(item)
                 elif isinstance(item, Function):
                     reader = _FunctionReader(item, self._source)
                     kernels.append(reader.kernel())
@@ -96,6 +111,7 @@ class _ModuleReader:
                 where=Where(ptx_line=1),
                 help="PTX starts with .version, .target, .address_size",
             )
+        kernels += self._aliases(aliases, kernels)
         defined = {k.name for k in kernels if k.blocks}
         unique: dict[str, ir.Kernel] = {}
         for k in kernels:
@@ -112,6 +128,28 @@ class _ModuleReader:
             tuple(unique.values()),
             self.files,
         )
+
+    def _check_beginning(self) -> None:
+        """A text starts with `.version`, `.target` and perhaps `.address_size`, once each."""
+        order = [".version", ".target", ".address_size"]
+        for at, item in enumerate(self._items):
+            if isinstance(item, Header) and (at > 2 or item.name != order[at]):
+                line = item.values[0].line
+                what = f"`{item.name}` stands where it does not belong"
+                help = "PTX starts with .version, .target, .address_size, once each"
+                raise InvalidInput(what, where=Where(ptx_line=line, ptx_text=self._text(line)), help=help)
+
+    def _aliases(self, aliases: list[AliasDirective], kernels: list[ir.Kernel]) -> list[ir.Kernel]:
+        """The functions that aliases name once more: the same body under the other name."""
+        made = []
+        for alias in aliases:
+            body = next((k for k in kernels if k.name == alias.function and k.blocks and not k.is_entry), None)
+            declared = any(k.name == alias.name and not k.blocks and not k.is_entry for k in kernels)
+            if body is None or not declared:
+                what = f"`.alias {alias.name}, {alias.function}` needs a declared function and one with a body"
+                raise InvalidInput(what, where=self._where(ir.Loc(alias.name.line)))
+            made.append(msgspec.structs.replace(body, name=str(alias.name)))
+        return made
 
     def _where(self, loc: ir.Loc | None) -> Where | None:
         if loc is None:
@@ -158,6 +196,11 @@ class _FunctionReader:
     def kernel(self) -> ir.Kernel:
         item, source = self._item, self._source
         source.start_function()
+        linkage = [str(w) for w in item.linkage]
+        if set(linkage) - {".extern", ".visible", ".weak"} or len(linkage) > 1:
+            raise InvalidInput(f"`{' '.join(linkage)}` has no place before a function")
+        if ".extern" in linkage and item.body is not None:
+            raise InvalidInput(f"`{item.name}` is `.extern` and has a body")
         params, results = parameters(item.params), parameters(item.results)
         first_loc: tuple[ir.Frame, ...] = ()
         if item.body is not None:
@@ -192,14 +235,13 @@ class _FunctionReader:
 
     # -------------------------------------------------------------------------------------------- walking
     def _declare(self, statements: Sequence[Any], scope: Scope) -> None:
-        """Enters the registers, variables and labels of one level of braces."""
+        """Enters the labels of one level of braces, which may be used before they stand."""
         for s in statements:
             if isinstance(s, Label):
                 self._line = s.name.line
+                if s.name[:-1].rstrip() == "_":
+                    raise InvalidInput("`_` is no label")
                 scope.declare_symbol(s.name[:-1].rstrip(), "label")
-            elif isinstance(s, Declaration):
-                self._line = s.words[0].line
-                self._declare_one(s, scope)
 
     def _declare_one(self, s: Declaration, scope: Scope) -> None:
         words = read_words(s.words)
@@ -213,9 +255,11 @@ class _FunctionReader:
             return
         for item in s.items:
             if isinstance(item, RangeItem):
-                prefix, count = re.match(r"([\w$%]+)\s*<\s*(\d+)", item.text).groups()  # type: ignore[union-attr]
-                scope.declare_range(prefix, int(count), words.type)
+                prefix, count = re.match(r"([\w$%]+)\s*<\s*(\w+)", item.text).groups()  # type: ignore[union-attr]
+                scope.declare_range(prefix, integer(count), words.type)
             else:
+                if item.dims is not None or item.init is not None:
+                    raise InvalidInput(f"register `{item.name}` takes neither array bounds nor an initial value")
                 scope.declare_register(str(item.name), words.type, words.vector)
 
     def _walk(self, statements: Sequence[Any], scope: Scope) -> None:
@@ -231,9 +275,10 @@ class _FunctionReader:
                     op, *mods = s.opcode.split(".")
                     opcode = self._opcodes[s.opcode] = op, tuple(f".{m}" for m in mods)
                 guard = None if s.guard is None else self._guard(s.guard, scope)
-                operands = tuple([operand(o) for o in s.operands])
                 if opcode[0] == "call":
-                    operands = _call_operands(operands)
+                    operands = _call_operands(tuple([scope.call_operand(o) for o in s.operands]))
+                else:
+                    operands = tuple([operand(o) for o in s.operands])
                 stream.append(ir.Inst(opcode[0], opcode[1], operands, ir.Loc(line, source.frames), guard))
             elif kind is LocDirective:
                 source.enter(s.text)
@@ -241,6 +286,9 @@ class _FunctionReader:
                 label = scope.symbol(s.name[:-1].rstrip())
                 stream.append(label)
                 continue
+            elif kind is Declaration:
+                self._line = s.words[0].line
+                self._declare_one(s, scope)
             elif kind is Braces:
                 inner = Scope(self._names, scope)
                 self._walk(s.statements, inner)

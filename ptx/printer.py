@@ -64,7 +64,7 @@ def print_operand(operand: ir.Operand) -> str:
         case ir.Imm(value, kind):
             return str(value) if kind == "int" else f"0f{value:08X}" if kind == "f32" else f"0d{value:016X}"
         case ir.Sym(name, offset):
-            return f"{name}{offset:+d}" if offset else name
+            return f"{name}+{offset}" if offset else name
         case ir.Not(register):
             return f"!{register.name}"
         case ir.Part(register, selector, negated):

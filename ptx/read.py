@@ -16,7 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ptx.errors import InvalidInput
 from ptx.syntax import (
+    AliasDirective,
     Attribute,
     Body,
     Declaration,
@@ -50,10 +52,10 @@ def _split_words(children: list[Any]) -> tuple[list[Any], list[Any]]:
 
 
 # The parts of grammar.lark's LINE, which has checked them already.
-_LINE = re.compile(r"(@\s*!?\s*[\w$%]+)?\s*([\w.:]+)\s*(.*?)\s*;\Z", re.DOTALL)
+_LINE = re.compile(r"(@\s*!?\s*[\w$%]+)?\s*(\w+(?:(?:\.|::)\w+|\s+\.[a-z]\w*)*)\s*(.*?)\s*;\Z", re.DOTALL)
 _COMMA = re.compile(r"\s*,\s*")
 _NESTED = frozenset("{[(")
-_OPERAND = re.compile(r"\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^\s,](?:[^,\[{(]*[^\s,])?")
+_PART = re.compile(r"\s*((?:[^,\[{(]|\[[^\]]*\]|\{[^}]*\}|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+)")
 
 
 def _first(kind: type, children: list[Any]) -> Any:
@@ -71,12 +73,14 @@ def _statements(children: list[Any]) -> list[Any]:
         elif kind == "LINE":
             guard, opcode, operands = _LINE.match(c).groups()  # type: ignore[union-attr]
             line = c.line if guard is None else c.line + c[: c.index(opcode)].count("\n")
+            if not opcode.isprintable() or " " in opcode:
+                opcode = "".join(opcode.split())
             if not operands:
                 made.append(Instruction(line, guard, opcode, []))
             elif _NESTED.isdisjoint(operands):
                 made.append(Instruction(line, guard, opcode, _COMMA.split(operands)))
             else:
-                made.append(Instruction(line, guard, opcode, _OPERAND.findall(operands)))
+                made.append(Instruction(line, guard, opcode, [o.rstrip() for o in _PART.findall(operands)]))
         elif kind == "LOC":
             made.append(LocDirective(c))
         else:
@@ -90,6 +94,9 @@ class _Callbacks:
     def start(self, c: list[Any]) -> list[Any]:
         return [i for i in c if i is not None]
 
+    def constant(self, c: list[Any]) -> Expr:
+        return c[0]  # type: ignore[no-any-return]
+
     def version(self, c: list[Any]) -> Header:
         return Header(".version", c)
 
@@ -100,8 +107,8 @@ class _Callbacks:
         return Header(".address_size", c)
 
     def file(self, c: list[Any]) -> FileDirective:
-        index, path = re.match(r'\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"', c[0]).groups()  # type: ignore[union-attr]
-        return FileDirective(int(index), re.sub(r"\\(.)", r"\1", path))
+        index, path = re.match(r'\.file\s+(\w+)\s+"((?:[^"\\]|\\.)*)"', c[0]).groups()  # type: ignore[union-attr]
+        return FileDirective(integer(index), re.sub(r"\\(.)", r"\1", path))
 
     def pragma(self, c: list[Any]) -> None:
         """`.pragma` strings are hints to the assembler's optimiser; none changes a result."""
@@ -142,7 +149,7 @@ class _Callbacks:
 
     def instruction(self, c: list[Any]) -> Instruction:
         guard = c.pop(0) if c[0].type == "GUARD" else None
-        return Instruction(c[0].line, guard, str(c[0]), [str(o) for o in c[1:]])
+        return Instruction(c[0].line, guard, "".join(str(c[0]).split()), [str(o) for o in c[1:]])
 
     def targets(self, c: list[Any]) -> Targets:
         return Targets(c[0], c[1:])
@@ -166,8 +173,11 @@ class _Callbacks:
     def dims(self, c: list[Any]) -> Dims:
         return Dims(c)
 
-    def dim(self, c: list[Any]) -> Any:
-        return c[0] if c else None
+    def dim(self, c: list[Any]) -> int | None:
+        return integer(c[0]) if c else None
+
+    def alias(self, c: list[Any]) -> AliasDirective:
+        return AliasDirective(*c)
 
     def int_list(self, c: list[Any]) -> list[int]:
         return [integer(v) for v in c[0].strip("{}").split(",")]
@@ -207,6 +217,7 @@ def _parser() -> Any:
     return Lark(
         Path(__file__).with_name("grammar.lark").read_text(),
         parser="lalr",
+        start=["start", "constant"],
         lexer="contextual",
         maybe_placeholders=False,
         transformer=_Callbacks(),
@@ -250,7 +261,18 @@ def read(text: str) -> list[Any]:
 
     stripped = strip(text)
     try:
-        items: list[Any] = _parser().parse(stripped)
+        items: list[Any] = _parser().parse(stripped, start="start")
     except UnexpectedInput as error:
         raise syntax_error(text, stripped, error) from None
     return items
+
+
+def constant(text: str) -> Expr:
+    """A constant expression that stands as an operand. Raises InvalidInput when it is none."""
+    from lark.exceptions import UnexpectedInput
+
+    try:
+        made: Expr = _parser().parse(text, start="constant")
+    except UnexpectedInput:
+        raise InvalidInput(f"`{text}` is not a constant expression") from None
+    return made

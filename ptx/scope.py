@@ -2,8 +2,8 @@
 
 A body's braces nest, and each level may declare registers, variables and labels of its own (Triton's inline asm does).
 The IR has one flat set of names a function, so a name declared in inner braces keeps its spelling when that is free and
-becomes `name$1`, `name$2`, … when it is not (`$` is legal in PTX names). Declarations and labels of a level are
-entered before its statements are read, because labels may be used before they stand.
+becomes `name$1`, `name$2`, … when it is not (`$` is legal in PTX names). Labels of a level are entered before its
+statements are read, because they may be used before they stand; declarations where they stand.
 
 A name that no level declares is a special register when it is one, WARP_SZ is the literal 32, `%anything` else is an
 undeclared register (`InvalidInput`), and any other word is the name of a variable, parameter, label or function.
@@ -15,7 +15,9 @@ import re
 import struct
 
 from ptx import ir
+from ptx.constants import evaluate
 from ptx.errors import InvalidInput
+from ptx.read import constant
 from ptx.syntax import integer
 
 _XYZW = ("%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid")
@@ -54,7 +56,13 @@ SPECIAL_REGISTERS = frozenset(
 """PTX ISA chapter 'Special Registers'."""
 
 _COMPONENTS = ("x", "y", "z", "w")
-_NAMED = re.compile(r"([A-Za-z_$%][\w$]*(?:\.[a-z]\w*)?)\s*(?:([+-])\s*(-?)\s*(\w+))?\Z")
+_COLOURS = dict(zip("rgba", _COMPONENTS, strict=True))
+"""The other names of a vector's elements."""
+_NAMED = re.compile(r"([A-Za-z_$%][\w$]*(?:\.[a-z]\w*)?)\s*(?:\+\s*(.+))?\Z", re.DOTALL)
+_PLAIN = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?\Z")
+_FLOAT_BITS = re.compile(r"0(?:[fF][0-9a-fA-F]{8}|[dD][0-9a-fA-F]{16})\Z")
+_BITS_INSIDE = re.compile(r"\b0[fFdD][0-9a-fA-F]{8}")
+_NEGATED = re.compile(r"!\s*[A-Za-z_$%]")
 _NAME_BEHIND = re.compile(r"-\s*([A-Za-z_$%][\w$]*(?:\.\w+)?)\Z")
 _SELECTOR = re.compile(r"(b[0-7]{1,4}|h[0-3]{1,2})\Z")
 """Parts of a register that operands of video instructions may be; which of them, the instruction says."""
@@ -89,8 +97,9 @@ class Scope:
     # -------------------------------------------------------------------------------------------- declaring
     def declare_register(self, name: str, type: str, vector: int = 0) -> None:
         """`.reg .type name;` (`vector` elements, reached as `name.x` …). InvalidInput when it is declared already."""
-        if name in self._registers or name in self._vectors:
-            raise InvalidInput(f"register `{name}` is declared twice in one scope")
+        if name in self._registers or name in self._vectors or name in self._symbols or self._in_range(name):
+            raise InvalidInput(f"`{name}` is declared twice in one scope")
+        self._memo.clear()
         self._names.declarations += 1
         if vector:
             self._vectors[name] = vector
@@ -103,13 +112,17 @@ class Scope:
         """`.reg .type prefix<count>;`"""
         if prefix in self._ranges:
             raise InvalidInput(f"register range `{prefix}<{self._ranges[prefix][0]}>` is declared twice in one scope")
+        self._memo.clear()
         self._names.declarations += 1
         self._ranges[prefix] = (count, type, self._names.declarations)
+        if any(self._in_range(name) for name in (*self._registers, *self._symbols) if name.startswith(prefix)):
+            raise InvalidInput(f"register range `{prefix}<{count}>` has a name that is declared in this scope")
 
     def declare_symbol(self, name: str, what: str) -> str:
         """A label or variable; returns its unique name."""
-        if name in self._symbols:
+        if name in self._symbols or name in self._registers or self._in_range(name):
             raise InvalidInput(f"{what} `{name}` is declared twice in one scope")
+        self._memo.clear()
         self._symbols[name] = unique = self._unique(name)
         return unique
 
@@ -192,26 +205,30 @@ class Scope:
             found = self._memo[text] = self._decode(text)
         return found
 
+    def call_operand(self, text: str) -> ir.Operand:
+        """An operand of `call`, whose results and arguments stand in parentheses. InvalidInput, Unsupported."""
+        return self._items(text) if text[0] == "(" else self.operand(text)
+
     def _decode(self, text: str) -> ir.Operand:
         first = text[0]
-        if first in "{(":
+        if first == "{":
             return self._items(text)
         if first == "[":
             return self._address(text[1:-1].strip())
-        if first == "!":
-            register = self.operand(text[1:].strip())
-            if not isinstance(register, ir.Reg):
-                raise InvalidInput(f"`!` negates a predicate register, and `{text[1:].strip()}` is none")
-            return ir.Not(register)
-        if first == "-" and (m := _NAME_BEHIND.match(text)):
+        if first == "-" and (m := _NAME_BEHIND.match(text)) and m[1] != "WARP_SZ":
             part = self.operand(m[1])
             if isinstance(part, ir.Reg):
                 return ir.Part(part, "", negated=True)
             if isinstance(part, ir.Part):
                 return ir.Part(part.reg, part.selector, negated=True)
             raise InvalidInput(f"`-` negates a register, and `{m[1]}` is none")
-        if first.isdigit() or first == "-":
+        if first in "0123456789-+~.(" or text.startswith("WARP_SZ") or (first == "!" and not _NEGATED.match(text)):
             return literal(text)
+        if first == "!":
+            register = self.operand(text[1:].strip())
+            if not isinstance(register, ir.Reg):
+                raise InvalidInput(f"`!` negates a predicate register, and `{text[1:].strip()}` is none")
+            return ir.Not(register)
         if "|" in text:
             a, b = (self.operand(t.strip()) for t in text.split("|"))
             if not isinstance(a, ir.Reg | ir.Sink) or not isinstance(b, ir.Reg | ir.Sink):
@@ -225,12 +242,11 @@ class Scope:
         m = _NAMED.match(text)
         if m is None:
             raise InvalidInput(f"`{text}` is not an operand")
-        name, sign, minus, digits = m.groups()
-        if digits is not None:
-            offset = integer(digits) * (-1 if (sign == "-") != bool(minus) else 1)
+        name, offset = m.groups()
+        if offset is not None:
             if self.register(name) is not None:
                 raise InvalidInput(f"`{text}`: an offset belongs to a symbol, or to a register inside [ ]")
-            return ir.Sym(self.symbol(name), offset)
+            return ir.Sym(self.symbol(name), _offset(offset))
         if (register := self.register(name)) is not None:
             return register
         if name in SPECIAL_REGISTERS:
@@ -243,13 +259,13 @@ class Scope:
                 if _SELECTOR.match(component):
                     return ir.Part(whole, component)
                 raise InvalidInput(f"`{name}`: `.{component}` selects no bytes or halves of a register")
+            if component in _COLOURS and self.vector(base) is not None:
+                return self._named(f"{base}.{_COLOURS[component]}")
             raise InvalidInput(f"`{name}` is neither a special register nor an element of a vector register")
         if name[0] == "%":
             raise InvalidInput(
                 f"register `{name}` is not declared", help="declare it with .reg in this scope or in one around it"
             )
-        if name == "WARP_SZ":
-            return ir.Imm(32)
         return ir.Sym(self.symbol(name))
 
     def _items(self, text: str) -> ir.Vec:
@@ -271,34 +287,51 @@ class Scope:
             if not isinstance(base, ir.Reg | ir.Sym):
                 raise InvalidInput(f"`[{inside}]`: a tensor address starts with a register or a symbol")
             return ir.TensorMem(base, self._items(m[2]), self._items(m[3]) if m[3] else None)
-        if inside[:1].isdigit() or inside[:1] == "-":
+        if inside[:1] in "0123456789-+~(" and inside:
             base = literal(inside)
             if base.kind == "int":
                 return ir.Mem(base)
         elif m := _NAMED.match(inside):
-            name, sign, minus, digits = m.groups()
-            offset = integer(digits) * (-1 if (sign == "-") != bool(minus) else 1) if digits is not None else 0
+            name, offset = m.groups()
             base = self.operand(name)
             if isinstance(base, ir.Reg | ir.Sym):
-                return ir.Mem(base, offset)
+                return ir.Mem(base, 0 if offset is None else _offset(offset))
         raise InvalidInput(
             f"`[{inside}]` is not an address",
             help="an address is [register], [register+offset], [symbol+offset], [integer] or [map, {coordinates}]",
         )
 
 
+def _offset(text: str) -> int:
+    """The number behind `symbol+` or `register+`."""
+    value = literal(text)
+    if value.kind != "int":
+        raise InvalidInput(f"`+{text}`: an offset is an integer")
+    return value.value
+
+
 def literal(text: str) -> ir.Imm:
-    """A PTX literal: integer (exact, may be negative), 0f…/0d… bits, or a decimal fraction (f64 bits)."""
-    s = text.replace(" ", "").replace("\t", "")
-    negative, s = s[:1] == "-", s.lstrip("-")
-    prefix = s[:2].lower()
+    """A constant operand: an integer (exact, may be negative), 0f…/0d… bits, a decimal fraction (f64 bits), or an
+    expression of these (`ptx.constants`)."""
+    if _PLAIN.match(text):
+        return ir.Imm(-integer(text[1:]) if text[0] == "-" else _plain(text))
+    inner = text
+    while inner[0] == "(" and inner[-1] == ")" and _FLOAT_BITS.match(inner[1:-1].strip("() \t")):
+        inner = inner[1:-1].strip()
+    if _FLOAT_BITS.match(inner):
+        return ir.Imm(int(inner[2:], 16), "f32" if inner[1] in "fF" else "f64")
+    if _BITS_INSIDE.search(text):
+        raise InvalidInput(f"`{text}`: 0f… and 0d… stand alone, not in expressions")
+    value = evaluate(constant(text))
+    if isinstance(value, float):
+        return ir.Imm(struct.unpack("<Q", struct.pack("<d", value))[0], "f64")
+    if not isinstance(value, int):
+        raise InvalidInput(f"`{text}` is not a literal")
+    return ir.Imm(int(value))
+
+
+def _plain(text: str) -> int:
     try:
-        if prefix == "0f":
-            return ir.Imm(int(s[2:], 16) ^ (negative << 31), "f32")
-        if prefix == "0d":
-            return ir.Imm(int(s[2:], 16) ^ (negative << 63), "f64")
-        if "." in s or (prefix != "0x" and "e" in s.lower()):
-            return ir.Imm(struct.unpack("<Q", struct.pack("<d", -float(s) if negative else float(s)))[0], "f64")
-        return ir.Imm(-integer(s) if negative else integer(s))
-    except (ValueError, OverflowError):
+        return integer(text)
+    except ValueError:  # 08
         raise InvalidInput(f"`{text}` is not a literal") from None

@@ -60,9 +60,9 @@ class RangeItem(NamedTuple):
 
 
 class Dims(NamedTuple):
-    """Array bounds: an expression each, None for `[]`."""
+    """Array bounds, None for `[]`."""
 
-    bounds: list[Any]
+    bounds: list[int | None]
 
 
 class VariableItem(NamedTuple):
@@ -114,6 +114,13 @@ class Header(NamedTuple):
 
     name: str
     values: list[Text]
+
+
+class AliasDirective(NamedTuple):
+    """`.alias name, function;`"""
+
+    name: Text
+    function: Text
 
 
 class FileDirective(NamedTuple):

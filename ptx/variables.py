@@ -3,7 +3,7 @@
 An initialiser becomes bytes, little-endian; where it is the address of something, the bytes are zero and a relocation
 (byte offset, symbol, addend) says what to put there. `generic(x)` and plain `x` mean the same address for `.global`
 variables and functions; for other state spaces they differ, and a plain one is Unsupported here.
-Constant expressions are evaluated in 64-bit integers (or doubles), as the manual says.
+Constant expressions: `ptx.constants`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ptx import ir, types
+from ptx.constants import Address, evaluate
 from ptx.errors import InvalidInput, Unsupported
 from ptx.syntax import Declaration, Expr, ParamItem, RangeItem, VariableItem, integer
 
+_REGISTERS = re.compile(r"pred|b8|[bus](16|32|64)|[us]8|b128|f16|f16x2|f32|f64")
+"""Types that registers and variables may have; the others are types of instructions only."""
 _SPACES = {".reg", ".global", ".shared", ".const", ".local", ".param"}
 _LINKAGE = {".extern", ".visible", ".weak", ".common"}
-_VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+_VECTORS = {".v2": 2, ".v4": 4}
 _U64 = (1 << 64) - 1
 
 
@@ -41,7 +44,7 @@ def read_words(words: Sequence[Any]) -> Words:
     """The leading words of a declaration. InvalidInput or Unsupported for a word that is not understood."""
     space = type = pointer_space = None
     align = pointer_align = None
-    vector, is_pointer = 0, False
+    vector, is_pointer, attributes = 0, False, ""
     linkage: set[str] = set()
     rest = iter(words)
     for token in rest:
@@ -50,7 +53,7 @@ def read_words(words: Sequence[Any]) -> Words:
             linkage.add(word)
         elif word in _SPACES and space is None:
             space = word
-        elif is_pointer and word in (".global", ".const", ".shared", ".local", ".generic"):
+        elif is_pointer and word in (".global", ".const", ".shared", ".local"):
             pointer_space = word
         elif word == ".ptr":
             is_pointer = True
@@ -67,18 +70,31 @@ def read_words(words: Sequence[Any]) -> Words:
         elif types.is_type(word) and type is None:
             type = word[1:]
         elif word.startswith(".attribute"):
+            attributes = word
             if re.sub(r"\s", "", word) != ".attribute(.managed)":
                 raise Unsupported(f"variable attribute `{word}`")
         elif word in (".texref", ".samplerref", ".surfref", ".tex"):
             raise Unsupported(f"texture, sampler and surface references (`{word}`)")
-        elif word == ".alias":
-            raise Unsupported("`.alias` (a second name for a function)")
         else:
             raise InvalidInput(f"`{word}` has no place in a declaration")
+    if type is not None and not _REGISTERS.fullmatch(type):
+        raise InvalidInput(f"nothing is declared with type .{type}, which is a type of instructions")
+    if type is not None and str(words[-1]) != f".{type}" and not is_pointer:
+        raise InvalidInput(f"`{words[-1]}` stands behind the type, which comes last")
+    if type == "pred" and space != ".reg":
+        raise InvalidInput("predicates are registers, not variables")
+    if len(linkage) > 1:
+        raise InvalidInput(f"{' and '.join(sorted(linkage))} exclude each other")
+    if ".common" in linkage and space != ".global":
+        raise InvalidInput(".common is for .global variables")
+    if attributes and space not in (".global", ".param"):
+        raise InvalidInput(f"{attributes} is for .global variables")
     if space is None or type is None:
         raise InvalidInput(f"a declaration needs a {'state space' if space is None else 'type'}: `{' '.join(words)}`")
     size = 0 if type == "pred" else types.width(type) // 8
     natural = size * (vector or 1)
+    if natural > 16:
+        raise InvalidInput(f"a vector of {natural} bytes; 16 are the most")
     return Words(
         space,
         type,
@@ -108,9 +124,9 @@ def variables(declaration: Declaration) -> list[ir.Variable]:
 
 
 def _variable(words: Words, item: VariableItem) -> ir.Variable:
-    bounds = [None if b is None else _integer(b) for b in item.dims.bounds] if item.dims else []
-    if any(b is not None and b < 0 for b in bounds) or None in bounds[1:]:
-        raise InvalidInput(f"`{item.name}`: an array bound is missing or negative")
+    bounds = list(item.dims.bounds) if item.dims else []
+    if None in bounds[1:]:
+        raise InvalidInput(f"`{item.name}`: an array bound is missing")
     unit = words.size // (words.vector or 1)
     shape = [*bounds, words.vector] if words.vector else bounds
     if shape and shape[0] is None and item.init is not None:
@@ -118,6 +134,13 @@ def _variable(words: Words, item: VariableItem) -> ir.Variable:
     count = 1
     for n in shape:
         count *= n or 0
+    external = ".extern" in words.linkage
+    if count == 0 and not external:
+        raise InvalidInput(f"`{item.name}` has no size, and only `.extern` variables may have none")
+    if external and item.init is not None:
+        raise InvalidInput(f"`{item.name}` is external, so its initial value stands elsewhere")
+    if item.init is not None and words.type in ("f16", "f16x2"):
+        raise InvalidInput(f"`{item.name}`: a variable of type .{words.type} takes no initial value")
     init: bytes | None = None
     relocations: tuple[tuple[int, str, int], ...] = ()
     if item.init is not None:
@@ -146,9 +169,8 @@ def _fill_integers(data: bytearray, values: list[int], unit: int, type: str, nam
     """The common case: a flat array of plain integers."""
     if len(values) * unit > len(data):
         raise InvalidInput(f"`{name}`: {len(values)} initial values for an array of {len(data) // unit}")
-    if types.is_float(type) and type in ("f32", "f64"):
-        data[: len(values) * unit] = struct.pack(f"<{len(values)}{'f' if unit == 4 else 'd'}", *values)
-        return
+    if type in ("f32", "f64"):
+        raise InvalidInput(f"`{name}`: an integer for type .{type}: write a decimal point, or its 0f… bits")
     mask = (1 << 8 * unit) - 1
     data[: len(values) * unit] = b"".join((v & mask).to_bytes(unit, "little") for v in values)
 
@@ -165,9 +187,7 @@ def _fill(
 ) -> None:
     if not shape:
         if isinstance(value, list):
-            if len(value) != 1:
-                raise InvalidInput(f"`{name}`: a list where one value belongs")
-            value = value[0]
+            raise InvalidInput(f"`{name}`: a list where one value belongs")
         _store(data, at, value, unit, type, name, found)
         return
     if not isinstance(value, list):
@@ -186,6 +206,8 @@ def _store(
 ) -> None:
     word = value if isinstance(value, int) else evaluate(value)
     if isinstance(word, Address):
+        if word.mask is not None and type != "u8":
+            raise InvalidInput(f"`{name}`: parts of addresses need the type .u8")
         if word.mask is None and unit not in (4, 8):
             raise InvalidInput(f"`{name}`: the address of `{word.symbol}` does not fit in {unit} bytes")
         if word.mask is None:
@@ -194,6 +216,8 @@ def _store(
             found.append((at, word.symbol, ~word.mask))
         return
     if type in ("f32", "f64"):
+        if isinstance(word, int):
+            raise InvalidInput(f"`{name}`: an integer for type .{type}: write a decimal point, or its 0f… bits")
         word = _float_bits(value, word, type)
     elif isinstance(word, float):
         raise InvalidInput(f"`{name}`: a floating-point value for type .{type}")
@@ -226,134 +250,25 @@ def _join_masks(found: Iterable[tuple[int, str, int]], name: str) -> list[tuple[
 _BYTE_MASKS = [0xFF << 8 * i for i in range(8)]
 
 
-# ------------------------------------------------------------------------------------------------ constant expressions
-class Address(NamedTuple):
-    """The value of an expression that names a variable or function."""
-
-    symbol: str
-    addend: int
-    generic: bool
-    mask: int | None = None
-
-
-def _integer(expression: Any) -> int:
-    value = evaluate(expression)
-    if not isinstance(value, int):
-        raise InvalidInput("an array bound is an integer")
-    return value
-
-
-def evaluate(e: Expr) -> int | float | Address:
-    """A constant expression's value: an integer, a double, or an address plus a constant."""
-    match e.op:
-        case "number":
-            return _number(str(e.args[0]))
-        case "symbol":
-            return Address(str(e.args[0]), 0, False)
-        case "generic":
-            if e.args[0] != "generic":
-                raise InvalidInput(f"`{e.args[0]}(…)` in an initialiser; only generic(…) is known")
-            inner = evaluate(e.args[1])
-            if not isinstance(inner, Address):
-                raise InvalidInput("generic(…) takes the name of a variable")
-            return inner._replace(generic=True)
-        case "mask":
-            inner = evaluate(e.args[1])
-            if not isinstance(inner, Address):
-                raise InvalidInput(f"{e.args[0]}(…) takes the name of a variable")
-            return inner._replace(mask=integer(str(e.args[0])))
-        case "cast":
-            return _cast(str(e.args[0]), evaluate(e.args[1]))
-        case "?":
-            return evaluate(e.args[1] if evaluate(e.args[0]) else e.args[2])
-    args = [evaluate(a) for a in e.args]
-    if isinstance(args[0], Address) or (len(args) == 2 and isinstance(args[1], Address)):
-        return _address_sum(e.op, args)
-    return _unary(e.op, args[0]) if len(args) == 1 else _binary(e.op, args[0], args[1])  # type: ignore[arg-type]
-
-
-def _number(text: str) -> int | float:
-    prefix = text[:2].lower()
-    if prefix == "0f" or prefix == "0d":
-        bits = bytes.fromhex(text[2:])
-        return float(struct.unpack(">f" if prefix == "0f" else ">d", bits)[0])
-    if "." in text or (prefix != "0x" and "e" in text.lower()):
-        return float(text)
-    return integer(text)
-
-
-def _cast(word: str, value: Any) -> int | float:
-    if isinstance(value, Address) or word not in (".s64", ".u64"):
-        raise InvalidInput(f"cast ({word}) in a constant expression")
-    n = int(value) & _U64
-    return n - (1 << 64) if word == ".s64" and n >> 63 else n
-
-
-def _address_sum(op: str, args: list[Any]) -> Address:
-    if op == "+" and len(args) == 2:
-        a, n = args if isinstance(args[0], Address) else args[::-1]
-        if isinstance(n, int):
-            return a._replace(addend=a.addend + n)  # type: ignore[no-any-return]
-    if op == "-" and len(args) == 2 and isinstance(args[1], int):
-        return args[0]._replace(addend=args[0].addend - args[1])  # type: ignore[no-any-return]
-    raise InvalidInput(f"operator `{op}` on the address of a variable")
-
-
-def _unary(op: str, a: int | float) -> int | float:
-    if op == "-":
-        return -a
-    if op == "+":
-        return a
-    if op == "!":
-        return int(not a)
-    return ~int(a)
-
-
-def _binary(op: str, a: int | float, b: int | float) -> int | float:
-    if op in ("/", "%") and not isinstance(a, float) and not isinstance(b, float):
-        if b == 0:
-            raise InvalidInput("division by zero in a constant expression")
-        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)  # truncates, as C does
-        return quotient if op == "/" else a - b * quotient
-    if op in ("<<", ">>", "&", "|", "^") or op == "%":
-        a, b = int(a), int(b)
-    results: dict[str, Any] = {
-        "+": lambda: a + b,
-        "-": lambda: a - b,
-        "*": lambda: a * b,
-        "/": lambda: a / b,
-        "%": lambda: a % b,
-        "<<": lambda: (int(a) << (int(b) & 63)) & _U64,
-        ">>": lambda: int(a) >> (int(b) & 63),
-        "&": lambda: int(a) & int(b),
-        "|": lambda: int(a) | int(b),
-        "^": lambda: int(a) ^ int(b),
-        "<": lambda: int(a < b),
-        ">": lambda: int(a > b),
-        "<=": lambda: int(a <= b),
-        ">=": lambda: int(a >= b),
-        "==": lambda: int(a == b),
-        "!=": lambda: int(a != b),
-        "&&": lambda: int(bool(a) and bool(b)),
-        "||": lambda: int(bool(a) or bool(b)),
-    }
-    value: int | float = results[op]()
-    return value
-
-
 # ------------------------------------------------------------------------------------------------ parameters
 def parameters(items: Iterable[ParamItem]) -> tuple[ir.Param, ...]:
-    """A parameter list with byte offsets, each at its alignment; `.reg` parameters of functions have none."""
+    """A parameter list with byte offsets, each at its alignment; `.reg` parameters of functions have none. Raises
+    InvalidInput for what is no parameter."""
     made, offset = [], 0
     for item in items:
         words = read_words(item.words)
+        if words.space not in (".reg", ".param"):
+            raise InvalidInput(f"parameter `{item.name}` is in {words.space}, not in .param")
+        if words.vector and words.space == ".param":
+            raise InvalidInput(f"parameter `{item.name}` is a vector; parameters are scalars and arrays")
         if words.space == ".reg":
             made.append(ir.Param(str(item.name), words.type, words.size, words.align, 0, register=True))
             continue
         count = 1
         if item.dims is not None:
-            for b in item.dims.bounds:
-                count *= 0 if b is None else _integer(b)
+            if len(item.dims.bounds) > 1:
+                raise InvalidInput(f"parameter `{item.name}` has more than one dimension")
+            count = item.dims.bounds[0] or 0
         offset = -(-offset // words.align) * words.align
         made.append(
             ir.Param(

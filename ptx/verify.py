@@ -30,8 +30,11 @@ from functools import cache
 from ptx import ir, types
 from ptx.analysis.cfg import branch_labels
 from ptx.errors import Diagnostic, GpuemuError, InvalidInput, Unsupported, Where
-from ptx.isa import Form, Isa, place, registers
+from ptx.isa import Isa
+from ptx.record import Form, place, registers
+from ptx.signatures import directive_problems, parameter_problems
 from ptx.syntax_line import OperandSpec
+from ptx.targets import TARGET_OPTIONS, name_problem
 from ptx.types import Kind
 
 _WIDER_ALLOWED = frozenset({"ld", "ldu", "st", "cvt"})
@@ -61,8 +64,11 @@ def require(module: ir.Module, isa: Isa, *, only: str | None = None) -> None:
 
 # ------------------------------------------------------------------------------------------------ module
 def _module_problems(module: ir.Module) -> Iterator[Diagnostic]:
-    if _sm(module.target) is None:
-        yield Diagnostic(InvalidInput.kind, f"target `{module.target}` is not of the form sm_NN")
+    if (problem := name_problem(module.version, module.target)) is not None:
+        yield problem
+    for option in module.target_options:
+        if option not in TARGET_OPTIONS:
+            yield Diagnostic(InvalidInput.kind, f"`.target` has no option `{option}`")
     if module.address_size != 64:
         yield Diagnostic(Unsupported.kind, f".address_size {module.address_size}", help="compile for 64-bit addresses")
     names: set[str] = set()
@@ -70,17 +76,19 @@ def _module_problems(module: ir.Module) -> Iterator[Diagnostic]:
         if name in names:
             yield Diagnostic(InvalidInput.kind, f"`{name}` is declared twice at module level")
         names.add(name)
+    spaces = {v.name: v.space for v in module.variables}
+    earlier = {k.name for k in module.kernels}
     for v in module.variables:
         for _, symbol, _ in v.relocations:
+            what = f"the initial value of `{v.name}` names `{symbol}`, which"
             if symbol not in names:
-                yield Diagnostic(
-                    InvalidInput.kind, f"the initial value of `{v.name}` names `{symbol}`, which is unknown"
-                )
-
-
-def _sm(target: str) -> int | None:
-    m = re.match(r"sm_(\d+)[a-z]?\Z", target)
-    return int(m[1]) if m else None
+                yield Diagnostic(InvalidInput.kind, f"{what} is unknown")
+            elif spaces.get(symbol, ".global") not in (".global", ".const"):
+                where = f"{what} is in {spaces[symbol]}; only what is in .global and .const has an address then"
+                yield Diagnostic(InvalidInput.kind, where)
+            elif symbol not in earlier and symbol != v.name:
+                yield Diagnostic(InvalidInput.kind, f"{what} is declared behind it")
+        earlier.add(v.name)
 
 
 # ------------------------------------------------------------------------------------------------ kernel
@@ -89,7 +97,6 @@ class _KernelCheck:
         self._module = module
         self._kernel = kernel
         self._isa = isa
-        self._sm = _sm(module.target) or 0
         self._found: list[Diagnostic] = []
         self._unknown: set[str] = set()
         self._labels: set[str] = set()
@@ -104,6 +111,11 @@ class _KernelCheck:
             self._invalid(
                 f"entry `{kernel.name}` has no body", Where(ptx_line=kernel.loc.ptx_line) if kernel.loc else None
             )
+        start = Where(ptx_line=kernel.loc.ptx_line) if kernel.loc else None
+        for problem in directive_problems(kernel, self._module.version, self._module.target):
+            self._invalid(f"`{kernel.name}`: {problem}", start)
+        for problem in parameter_problems(kernel):
+            self._invalid(f"`{kernel.name}`: {problem}", start)
         for block in kernel.blocks:
             for label in block.labels:
                 if label in self._labels:
@@ -139,17 +151,21 @@ class _KernelCheck:
             return
         if (form.op.internal or (inst.op == "brx" and len(inst.operands) == 1)) and not inst.made:
             self._invalid(f"`{inst.opcode}` with these operands is no PTX", place(inst))
+        if form.op.rule and (problem := form.op.rule(form.mods, {spec.name: operand for spec, operand in bound})):
+            self._invalid(f"`{inst.opcode}`: {problem}", place(inst), f"the form is: {form.op.syntax}")
         if problem := _barrier_problem(inst):
             self._invalid(f"`{inst.opcode}`: {problem}", place(inst))
+        if inst.op in ("ld", "st") and not self._kernel.is_entry:
+            kept = self._kernel.params if inst.op == "st" else self._kernel.results
+            if any(".param" in m for m in inst.mods) and _names_one(inst, kept):
+                wrong = "parameters are read only" if inst.op == "st" else "results are written only"
+                self._invalid(f"`{inst.opcode}`: {wrong}", place(inst))
         stores = inst.op == "st" and ".param" in inst.mods and self._kernel.is_entry
         if stores and _names_one(inst, self._kernel.params):
             self._invalid(f"`{inst.opcode}`: the parameters of an entry are read only", place(inst))
-        version, sm = form.op.since
-        if self._module.version < version:
-            have = ".".join(map(str, self._module.version))
-            self._invalid(f"`{inst.opcode}` needs PTX {version[0]}.{version[1]}, the text says {have}", place(inst))
-        if self._sm < sm:
-            self._invalid(f"`{inst.opcode}` needs sm_{sm}, the text says {self._module.target}", place(inst))
+        for need in form.needs:
+            if lacks := need.problem(self._module.version, self._module.target):
+                self._invalid(f"`{inst.opcode}` needs {lacks}", place(inst))
         if inst.guard is not None and inst.guard.reg.type != "pred":
             self._invalid(f"guard `{inst.guard.reg.name}` is .{inst.guard.reg.type}, not .pred", place(inst))
         for label in labels:
@@ -180,6 +196,8 @@ class _KernelCheck:
         type, count = form.types[spec.name]
         written = spec.name in form.op.writes
         if type == "label":
+            if inst.op == "bra" and not isinstance(operand, ir.Sym):
+                yield f"operand {spec.name} is a label"
             return  # branch targets are checked with the instruction
         match operand:
             case ir.Mem() | ir.TensorMem():
@@ -195,8 +213,11 @@ class _KernelCheck:
                     yield f"operand {spec.name} is not a vector"
                 elif len(items) != wanted:
                     yield f"operand {spec.name} has {len(items)} elements where {wanted} belong"
+                if items and all(isinstance(item, ir.Sink) for item in items):
+                    yield f"operand {spec.name} discards all of its elements"
                 for item in items:
-                    yield from self._value(inst, item, type, written, spec.name)
+                    if not (written and isinstance(item, ir.Sink)):
+                        yield from self._value(inst, item, form, type, written, spec.name)
             case _ if count > 1:
                 yield f"operand {spec.name} is a vector of {count} in {{ }}"
             case ir.Pair(first, second):
@@ -204,16 +225,18 @@ class _KernelCheck:
                     yield f"operand {spec.name} is one register, not a pair"
                     return
                 for name, item in zip(spec.names, (first, second), strict=True):
-                    yield from self._value(inst, item, form.type_of(name), written, name)
+                    yield from self._value(inst, item, form, form.type_of(name), written, name)
             case ir.Imm(_, kind) if spec.form == "imm":
                 if kind != "int":
                     yield f"operand {spec.name} is an integer literal"
             case _ if spec.form == "imm":
                 yield f"operand {spec.name} is an integer literal"
             case _:
-                yield from self._value(inst, operand, type, written, spec.name)
+                yield from self._value(inst, operand, form, type, written, spec.name)
 
-    def _value(self, inst: ir.Inst, operand: ir.Operand, type: str, written: bool, name: str) -> Iterator[str]:
+    def _value(
+        self, inst: ir.Inst, operand: ir.Operand, form: Form, type: str, written: bool, name: str
+    ) -> Iterator[str]:
         """One register-like operand against its type."""
         if not types.is_type(type):
             return
@@ -224,6 +247,8 @@ class _KernelCheck:
             case ir.Sink():
                 if not written:
                     yield f"operand {name} is read, so it cannot be `_`"
+                elif name not in form.op.discards:
+                    yield f"the result {name} cannot be discarded with `_`"
             case _ if written:
                 yield f"operand {name} is written, so it must be a register"
             case ir.Imm():
@@ -239,6 +264,8 @@ class _KernelCheck:
                     yield f"special register {special} does not fit in .{type}"
             case ir.Sym(symbol):
                 yield from self._name(inst, symbol, type)
+                if operand.offset and self._spaces.get(symbol) == "":
+                    yield f"`{symbol}` is a function: its address takes no offset"
 
     def _name(self, inst: ir.Inst, symbol: str, type: str) -> Iterator[str]:
         space = self._spaces.get(symbol)
@@ -252,6 +279,8 @@ class _KernelCheck:
     def _address(self, inst: ir.Inst, operand: ir.Mem | ir.TensorMem) -> Iterator[str]:
         space = next((m[1] for mod in inst.mods if (m := _SPACES.match(mod))), None)
         match operand.base:
+            case ir.Imm() if space != "local":
+                yield "an address that is a number is for .local memory"
             case ir.Reg(name, type):
                 kind, bits = types.kind(type), types.width(type)
                 narrow = inst.op in _MEMORY and space in (None, "global")
@@ -315,13 +344,15 @@ def _accepts(register: str, type: str, count: int, wider: bool) -> bool:
 
 def _literal_problem(literal: ir.Imm, type: str) -> str | None:
     kind, bits = types.kind(type), types.width(type)
+    if kind is Kind.PACKED or (kind is Kind.FLOAT and bits == 16):
+        return f"a literal where a .{type} belongs: move its bits to a register first"
     if literal.kind == "int":
         if not -(1 << 63) <= literal.value < 1 << 64:
             return f"{literal.value} does not fit in 64 bits"
         if type in ("f32", "f64"):
             return f"{literal.value} is an integer, a .{type} belongs here: write {literal.value}.0 or its 0f… bits"
         return None
-    if kind in (Kind.FLOAT, Kind.PACKED) or (kind is Kind.BITS and bits == (32 if literal.kind == "f32" else 64)):
+    if kind is Kind.FLOAT or (kind is Kind.BITS and bits == (32 if literal.kind == "f32" else 64)):
         return None
     return f"a floating-point literal where a .{type} belongs"
 

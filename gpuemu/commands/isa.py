@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ptx.isa import Op
+    from ptx.record import Op
 
 
 @click.command(short_help="List the instructions that are modelled.")

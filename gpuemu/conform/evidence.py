@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from gpuemu.conform.answers import FOLDER, Answers, stored
 from gpuemu.conform.explained import MERGED, NOT_ASKED
 from interp.ops import ISA
-from ptx.isa import Effect, Op
+from ptx.isa import Effect
+from ptx.record import Op
 
 _TYPES = ("type", "dtype", "atype", "btype", "ctype", "stype")
 _COMPUTES = ("mma", "wgmma", "wmma", "tcgen05")

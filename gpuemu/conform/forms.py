@@ -17,7 +17,8 @@ from typing import Any
 from interp.kits.exact import ExactKit
 from interp.ops import ISA
 from ptx import types
-from ptx.isa import Effect, Op, Vector
+from ptx.isa import Effect
+from ptx.record import Op, Vector
 from ptx.types import Kind, width
 
 KINDS = ("int", "f16", "bf16", "f32", "f64")
@@ -120,7 +121,7 @@ def opcodes(op: Op) -> Iterator[str]:
         at = end + 1 if optional else end
     for chosen in itertools.product(*parts):
         opcode = op.name + "".join(chosen)
-        if any(r is op for r, _ in ISA._candidates(opcode)):
+        if any(r is op for r, _ in ISA._as_written(opcode)):
             yield opcode
 
 
@@ -238,7 +239,7 @@ def _part(register: str, part: str | None) -> str:
 
 def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
     """A module with entry `forms`: parameters input, u64 [lanes, WORDS], and output, u64 [results, lanes]."""
-    major, minor = max([_VERSIONS.get(target, (8, 4)), *(f.op.since[0] for f in items)])
+    major, minor = max(_VERSIONS.get(target, (8, 4)), *(n.version for f in items for n in ISA.needs_of(f.op, f.mods)))
     lines = [
         f".version {major}.{minor}",
         f".target {target}",

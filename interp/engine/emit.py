@@ -24,7 +24,8 @@ from interp.measure import measure, measure_branch
 from interp.runtime.layout import CLUSTER_BARRIER, CTX, RANK_SHIFT
 from ptx import ir
 from ptx.errors import GpuemuError, InvalidInput
-from ptx.isa import Effect, Form, place, registers
+from ptx.isa import Effect
+from ptx.record import Form, place, registers
 from ptx.syntax_line import OperandSpec
 from ptx.types import is_signed, width
 

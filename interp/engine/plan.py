@@ -9,7 +9,7 @@ Registers that are live across a region boundary have a *slot* in the warp's fra
 are never live at the same boundary. That stays right under divergence: lanes that are elsewhere keep their part of a
 slot, because in kernels that may diverge every store into a slot is blended by the active mask.
 
-Registers that instructions update *in place* (accumulators of `wgmma`, see `ptx.isa.Op.in_place`) must be in their
+Registers that instructions update *in place* (accumulators of `wgmma`, see `ptx.record.Op.in_place`) must be in their
 slots when that happens, which is at the instruction or at any later one that `settles`. So regions are cut round the
 latter, and before an instruction that touches such a register which the region has already handed over or written; and
 the settling instruction counts as a reader of all of them, which keeps their slots theirs until then.
@@ -38,7 +38,8 @@ from ptx.analysis.forms import Forms
 from ptx.analysis.liveness import Effects, liveness
 from ptx.analysis.uniformity import uniformity
 from ptx.errors import Unsupported
-from ptx.isa import Effect, Form, Isa, Varies, place, registers
+from ptx.isa import Effect, Isa, Varies
+from ptx.record import Form, place, registers
 from ptx.types import width
 
 REGION_LENGTH = 32

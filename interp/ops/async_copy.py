@@ -21,7 +21,7 @@ def _legal(cop: str, size: int | None = None, **_: object) -> str | None:
     return None
 
 
-@isa.op("cp.async.cop.ss.global{.hint}{.prefetch} [dst], [src], #size{, count}{, policy}", cop=(".ca", ".cg"),
+@isa.op("cp.async.cop.ss.global{.hint}{.prefetch} [dst], [src], #size{, count}{, policy if hint}", cop=(".ca", ".cg"),
         ss=(".shared", ".shared::cta"), hint=(".L2::cache_hint",), prefetch=(".L2::64B", ".L2::128B", ".L2::256B"),
         types={"count": "u32", "policy": "b64"}, constraint=_legal, effect=Effect.ASYNC, cost=Cost.ASYNC,
         since=((7, 0), 80), writes=(), ref=_REF)

@@ -36,6 +36,10 @@ def _legal(op: str, vec: str, type: str, noftz: bool, **_: object) -> str | None
     return "'.noftz' goes with the 16-bit formats" if noftz != (type != "f32") else None
 
 
+def _legal_red(sem: str | None = None, **mods: Any) -> str | None:
+    return f"no 'red' is a '.{sem}'" if sem in ("acquire", "acq_rel") else _legal(**mods)
+
+
 def _types(vec: str, type: str, **_: object) -> dict[str, Any]:
     return {"d": (type, int(vec[1:])), "b": (type, int(vec[1:])), "policy": "b64"}
 
@@ -54,14 +58,15 @@ def _each(k: Kit, ss: str | None, op: str, vec: str, type: str) -> Any:
 
 
 def _declare(order: str) -> None:
-    @isa.op(f"atom{{.sem,.scope,.ss}}{order} {{d}}, [a], {{b}}{{, policy}}", types=_types, constraint=_legal,
+    @isa.op(f"atom{{.sem,.scope,.ss}}{order} {{d}}, [a], {{b}}{{, policy if hint}}", types=_types, constraint=_legal,
             varies=Varies.ALWAYS, ref=REF + "atom", **_VECTOR)
     def atom(k: Kit, ss: str | None, op: str, vec: str, type: str, **_: Any) -> Any:
         """d = memory at a; memory at a = op(d, b), element by element"""
         update = _each(k, ss, op, vec, type)
         return lambda a, b, *policy: update(a, b)
 
-    @isa.op(f"red{{.sem,.scope,.ss}}{order} [a], {{b}}{{, policy}}", types=_types, constraint=_legal, writes=(),
+    @isa.op(f"red{{.sem,.scope,.ss}}{order} [a], {{b}}{{, policy if hint}}", types=_types, constraint=_legal_red,
+            writes=(),
             ref=REF + "red", **_VECTOR)
     def red(k: Kit, ss: str | None, op: str, vec: str, type: str, **_: Any) -> Any:
         """memory at a = op(memory at a, b), element by element"""
@@ -86,7 +91,7 @@ _REDUCTIONS = {
 _REDUCED = (".u32", ".s32", ".u64", ".s64", ".b32")
 
 
-@isa.op("red.async{.sem}{.scope}{.shared::cluster}.mbarrier::complete_tx::bytes.op.type [a], b, [bar]",
+@isa.op("red.async.sem.scope{.shared::cluster}.mbarrier::complete_tx::bytes.op.type [a], b, [bar]",
         sem=(".relaxed",), scope=(".cluster",), op=tuple("." + o for o in _REDUCTIONS),
         type=_REDUCED, types={"b": "type"}, writes=(),
         constraint=lambda op, type, **_: None if type in _REDUCTIONS[op] else f"'.{op}' does not take {type}",

@@ -13,6 +13,7 @@ from interp.runtime.atomics import atomic_symbol
 from interp.runtime.layout import SPACE_CLUSTER, SPACE_SHARED
 from interp.runtime.tile_reduce import SUBNORMALS, WIDE
 from ptx.isa import Cost, Effect
+from ptx.targets import at
 
 _REF = "data-movement-and-conversion-instructions-"
 _LOCAL = (".shared::cta", ".shared::cluster")
@@ -24,7 +25,8 @@ def _space(dst: str) -> int:
     return SPACE_CLUSTER if dst == "shared::cluster" else SPACE_SHARED
 
 
-@isa.op("cp.async.bulk.dst.global.mbarrier::complete_tx::bytes{.hint} [to], [from], size, [bar]{, policy}", dst=_LOCAL,
+@isa.op("cp.async.bulk.dst.global.mbarrier::complete_tx::bytes{.hint} [to], [from], size, [bar]{, policy if hint}",
+        needs={"dst.shared::cta": at((8, 6), 90)}, dst=_LOCAL,
         types={"size": "u32", "policy": "b64"}, ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
 def bulk_load(k: Kit, dst: str, hint: str | None) -> Any:
     """queue a copy of `size` bytes to shared memory; the barrier gets its bytes"""
@@ -37,7 +39,7 @@ def bulk_load(k: Kit, dst: str, hint: str | None) -> Any:
 
 
 @isa.op("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster{.hint} [to], [from], "
-        "size, [bar], ctas{, policy}", types={"size": "u32", "ctas": "u16", "policy": "b64"},
+        "size, [bar], ctas{, policy if hint}", types={"size": "u32", "ctas": "u16", "policy": "b64"},
         ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
 def bulk_load_many(k: Kit, hint: str | None) -> Any:
     """as without multicast, to the same place of each CTA of the cluster whose rank is a bit of `ctas`"""
@@ -61,7 +63,7 @@ def bulk_send(k: Kit) -> Any:
     return run
 
 
-@isa.op("cp.async.bulk.global.shared::cta.bulk_group{.hint} [to], [from], size{, policy}",
+@isa.op("cp.async.bulk.global.shared::cta.bulk_group{.hint} [to], [from], size{, policy if hint}",
         types={"size": "u32", "policy": "b64"}, ref=_REF + "cp-async-bulk", **_HINT, **_BASE)
 def bulk_store(k: Kit, hint: str | None) -> Any:
     """queue a copy of `size` bytes to global memory"""
@@ -100,7 +102,8 @@ def _legal_reduction(op: str, type: str, noftz: str | None = None, **_: Any) -> 
     return None if (noftz is not None) == wants else "'.noftz' goes with the addition of 16-bit formats"
 
 
-@isa.op("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.op{.noftz}.type [to], [from], size{, policy}",
+@isa.op("cp.reduce.async.bulk.global.shared::cta.bulk_group{.hint}.op{.noftz}.type "
+        "[to], [from], size{, policy if hint}",
         op=tuple("." + o for o in REDUCTIONS),
         type=tuple(f".{t}" for t in sorted({t for ts in REDUCTIONS.values() for t in ts})),
         noftz=(".noftz",), types={"size": "u32", "policy": "b64"}, constraint=_legal_reduction,
@@ -116,7 +119,8 @@ def bulk_reduce(k: Kit, op: str, type: str, **_: Any) -> Any:
     return run
 
 
-@isa.op("cp.async.bulk.prefetch.L2.global{.hint} [from], size{, policy}", types={"size": "u32", "policy": "b64"},
+@isa.op("cp.async.bulk.prefetch.L2.global{.hint} [from], size{, policy if hint}", types={"size": "u32",
+        "policy": "b64"},
         ref=_REF + "cp-async-bulk-prefetch", **_HINT, **_BASE)
 def bulk_prefetch(k: Kit, hint: str | None) -> Any:
     """a hint: nothing happens"""

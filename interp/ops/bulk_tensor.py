@@ -13,11 +13,12 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.bulk import REDUCTIONS
-from interp.ops.table import isa
+from interp.ops.table import BLACKWELL, isa
 from interp.runtime.atomics import atomic_symbol
 from interp.runtime.layout import SPACE_CLUSTER, SPACE_SHARED
 from interp.runtime.tensor_layout import IM2COL, IM2COL_W, IM2COL_W128, TILE
 from ptx.isa import Cost, Effect
+from ptx.targets import at
 
 _DIMS = tuple(f".{n}d" for n in range(1, 6))
 _IMAGES = _DIMS[2:]
@@ -31,8 +32,11 @@ _PREFETCH = "data-movement-and-conversion-instructions-cp-async-bulk-prefetch-te
 _REDUCE = "data-movement-and-conversion-instructions-cp-reduce-async-bulk-tensor"
 _BASE: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "writes": (), "hint": (".L2::cache_hint",),
                          "counted": ("map",)}  # fmt: skip
-_HOPPER: dict[str, Any] = {**_BASE, "since": ((8, 0), 90)}
-_BLACKWELL: dict[str, Any] = {**_BASE, "since": ((8, 6), 100)}
+_PAIR = {",".join(_GROUPS): at((8, 6), 100, *BLACKWELL)}
+_HOPPER: dict[str, Any] = {**_BASE, "since": ((8, 0), 90), "needs": {"dst.shared::cta": at((8, 6), 90), **_PAIR}}
+_BLACKWELL: dict[str, Any] = {
+    **_BASE, "since": ((8, 6), 100), "needs": {"dst.shared::cluster": at((8, 6), 100, *BLACKWELL), **_PAIR},
+}  # fmt: skip
 _POLICY = {"policy": "b64"}
 
 
@@ -72,7 +76,7 @@ def _stored(*names: str) -> dict[str, Any]:
 
 
 _LOAD_LINE = ("cp.async.bulk.tensor.{dims}{{.mode,.early}}.{dst}.global{{.late}}.mbarrier::complete_tx::bytes{many}"
-              "{{.group}}{{.hint}} [to], [map], [bar]{info}{ctas}{{, policy}}")  # fmt: skip
+              "{{.group}}{{.hint}} [to], [map], [bar]{info}{ctas}{{, policy if hint}}")  # fmt: skip
 
 
 def _load_line(dims: str, *, info: bool = False, many: bool = False) -> str:
@@ -123,14 +127,15 @@ def tensor_gather(k: Kit, dst: str, **_: Any) -> Any:
 
 
 @isa.op(_load_line("2d", many=True), types={"ctas": "u16", **_POLICY}, constraint=_once(True, 5), ref=_LOAD,
-        **_modes(".tile::gather4"), **_BLACKWELL)
+        only=BLACKWELL, **_modes(".tile::gather4"), **_BLACKWELL)
 def tensor_gather_many(k: Kit, **_: Any) -> Any:
     """as without multicast, to the same place of each CTA of the cluster whose rank is a bit of `ctas`"""
     return _copy(k, "async_tensor_gather", (SPACE_CLUSTER, 1), True)
 
 
-@isa.op("cp.async.bulk.tensor.2d{.mode}.global.shared::cta{.late}.bulk_group{.hint} [map], [from]{, policy}",
-        types=_POLICY, constraint=_once(True, 5), ref=_LOAD, **_stored(".tile::scatter4"), **_BLACKWELL)
+@isa.op("cp.async.bulk.tensor.2d{.mode}.global.shared::cta{.late}.bulk_group{.hint} [map], [from]{, policy if hint}",
+        types=_POLICY, constraint=_once(True, 5), ref=_LOAD, only=BLACKWELL, **_stored(".tile::scatter4"),
+        **_BLACKWELL)
 def tensor_scatter(k: Kit, **_: Any) -> Any:
     """queue a copy of four rows of shared memory to parts of four rows"""
     store = k.warp("async_tensor_scatter", ())
@@ -181,9 +186,10 @@ def tensor_wide_many(k: Kit, dim: str, mode: str | None, late: str | None, **_: 
 
 
 # ------------------------------------------------------------------------------------------------ to global memory
-_STORE_LINE = "cp.async.bulk.tensor.dim{.mode}.global.shared::cta{.late}.bulk_group{.hint} [map], [from]{, policy}"
+_STORE_LINE = ("cp.async.bulk.tensor.dim{.mode}.global.shared::cta{.late}.bulk_group{.hint} "
+               "[map], [from]{, policy if hint}")  # fmt: skip
 _REDUCE_LINE = ("cp.reduce.async.bulk.tensor.dim{.mode}.global.shared::cta.op{.late}.bulk_group{.hint} [map], [from]"
-                "{, policy}")  # fmt: skip
+                "{, policy if hint}")  # fmt: skip
 
 
 def _store(k: Kit, name: str, dim: str, op: int, mode: int) -> Any:
@@ -227,7 +233,8 @@ def tensor_reduce_columns(k: Kit, dim: str, op: str, **_: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------ prefetches
-_PREFETCH_LINE = "cp.async.bulk.prefetch.tensor.{dims}{{.mode}}.L2.global{{.late}}{{.hint}} [map]{info}{{, policy}}"
+_PREFETCH_LINE = ("cp.async.bulk.prefetch.tensor.{dims}{{.mode}}.L2.global{{.late}}{{.hint}} "
+                  "[map]{info}{{, policy if hint}}")  # fmt: skip
 
 
 @isa.op(_PREFETCH_LINE.format(dims="dim", info=""), dim=_DIMS, types=_POLICY, constraint=_once(False), ref=_PREFETCH,

@@ -17,6 +17,7 @@ from interp.kit import Kit
 from interp.ops.table import isa
 from interp.runtime.layout import RANK_SHIFT
 from ptx.isa import Cost, Effect, vec
+from ptx.targets import at
 from ptx.types import width
 
 _REF = "data-movement-and-conversion-instructions-"
@@ -49,7 +50,8 @@ def getctarank(k: Kit, shared_cluster: bool, type: str) -> Any:
     return lambda a: narrow(and_(shr(a, k.const(n, RANK_SHIFT)), k.const(n, _RANKS)))
 
 
-@isa.op("barrier.cluster.arrive{.sem}{.aligned}", sem=(".release", ".relaxed"), writes=(), effect=Effect.ASYNC,
+@isa.op("barrier.cluster.arrive{.sem}{.aligned}",
+        needs={".release,.relaxed": at((8, 0), 90)}, sem=(".release", ".relaxed"), writes=(), effect=Effect.ASYNC,
         cost=Cost.SYNC, since=_SINCE, ref=_BARRIER)
 def barrier_cluster_arrive(k: Kit, sem: str | None, aligned: bool) -> Any:
     """arrive at the barrier of the cluster, and go on"""
@@ -61,7 +63,8 @@ def barrier_cluster_arrive(k: Kit, sem: str | None, aligned: bool) -> Any:
     return run
 
 
-@isa.op("barrier.cluster.wait{.acquire}{.aligned}", writes=(), effect=Effect.BARRIER, cost=Cost.SYNC, since=_SINCE,
+@isa.op("barrier.cluster.wait{.acquire}{.aligned}",
+        needs={".acquire": at((8, 0), 90)}, writes=(), effect=Effect.BARRIER, cost=Cost.SYNC, since=_SINCE,
         ref=_BARRIER)
 def barrier_cluster_wait(k: Kit, acquire: bool, aligned: bool) -> Any:
     """wait until all threads of the cluster that have not exited have arrived"""
@@ -70,6 +73,8 @@ def barrier_cluster_wait(k: Kit, acquire: bool, aligned: bool) -> Any:
 
 @isa.op("st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a], {b}, [bar]",
         vec=(".v2", ".v4"), type=(".b32", ".b64", ".u32", ".u64", ".s32", ".s64", ".f32", ".f64"),
+        constraint=lambda vec, type,
+        **_: "a vector has 128 bits at most" if vec == "v4" and width(type) == 64 else None,
         types=lambda vec, type, **_: {"b": (type, int(vec[1:]) if vec else 0)}, writes=(), effect=Effect.ASYNC,
         cost=Cost.ASYNC, since=((8, 1), 90), ref=_REF + "st-async")
 def st_async(k: Kit, vec: str | None, type: str, **_: Any) -> Any:

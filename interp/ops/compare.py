@@ -6,13 +6,15 @@ are widened to f32 first, which is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from interp.kit import Kit
 from interp.ops.formats import flush16, flush32, widen16
 from interp.ops.table import isa
+from ptx import ir
 from ptx.isa import Cost, vec
+from ptx.targets import at
 from ptx.types import width
 
 INTEGERS = (".b16", ".b32", ".b64", ".u16", ".u32", ".u64", ".s16", ".s32", ".s64")
@@ -76,11 +78,24 @@ def _legal(cmp: str, type: str, ftz: bool = False, **_: object) -> str | None:
     return None
 
 
+_BF16 = {".bf16,.bf16x2": at((7, 8), 90)}
+_SET_NEEDS = {**_BF16, "dtype.u16,dtype.s16,dtype.u32,dtype.s32 type.f16,type.f16x2": at((6, 5))}
+
+
+def _one_result(mods: Mapping[str, Any], operands: Mapping[str, ir.Operand]) -> str | None:
+    """The manual gives comparisons of one half no second result."""
+    if mods["type"] in ("f16", "bf16") and isinstance(operands["p"], ir.Pair):
+        return f"a comparison of {mods['type']} has one result"
+    return None
+
+
 _CMP: dict[str, Any] = {"cmp": ORDERED + UNSIGNED_NAMES + UNORDERED, "type": INTEGERS + FLOATS}
 
 
-@isa.op("setp.cmp{.ftz}.type p|q, a, b", **_CMP, writes=("p", "q"),
-        types={"p": "pred", "q": "pred", "a": "type", "b": "type"}, constraint=_legal, cost=Cost.INT,
+@isa.op("setp.cmp{.ftz}.type p|q, a, b",
+        needs=_BF16, rule=_one_result, **_CMP, writes=("p", "q"),
+        discards=("p", "q"), types={"p": "pred", "q": "pred", "a": "type", "b": "type"}, constraint=_legal,
+        cost=Cost.INT,
         ref="comparison-and-selection-instructions-setp",
         vectors=[vec(".lt.s32", 0xFFFF_FFFF, 0, d=(1, 0), why="signed"),
                  vec(".lt.u32", 0xFFFF_FFFF, 0, d=(0, 1), why="unsigned"),
@@ -111,8 +126,10 @@ def _legal_pair(cmp: str, type: str, ftz: bool, **_: object) -> str | None:
 _PAIR: dict[str, Any] = {"cmp": ORDERED + UNORDERED, "type": (".f16x2", ".bf16x2")}
 
 
-@isa.op("setp.cmp{.ftz}.type p|q, a, b", **_PAIR, writes=("p", "q"),
-        types={"p": "pred", "q": "pred", "a": "type", "b": "type"}, constraint=_legal_pair, cost=Cost.FP16,
+@isa.op("setp.cmp{.ftz}.type p|q, a, b",
+        needs=_BF16, **_PAIR, writes=("p", "q"),
+        discards=("p", "q"), types={"p": "pred", "q": "pred", "a": "type", "b": "type"}, constraint=_legal_pair,
+        cost=Cost.FP16,
         ref="half-precision-comparison-instructions-setp", since=((4, 2), 53),
         vectors=[vec(".lt.f16x2", 0x3C00_0000, 0x0000_3C00, d=(1, 0), why="p for the lower half, q for the upper")])
 def setp_pair(k: Kit, cmp: str, ftz: bool, type: str) -> Any:
@@ -120,8 +137,10 @@ def setp_pair(k: Kit, cmp: str, ftz: bool, type: str) -> Any:
     return _halves(k, comparison(k, cmp, type.removesuffix("x2"), ftz))
 
 
-@isa.op("setp.cmp.bool{.ftz}.type p|q, a, b, c", **_PAIR, bool=BOOLEAN, writes=("p", "q"),
-        types={"p": "pred", "q": "pred", "c": "pred", "a": "type", "b": "type"}, constraint=_legal_pair,
+@isa.op("setp.cmp.bool{.ftz}.type p|q, a, b, c",
+        needs=_BF16, **_PAIR, bool=BOOLEAN, writes=("p", "q"),
+        discards=("p", "q"), types={"p": "pred", "q": "pred", "c": "pred", "a": "type", "b": "type"},
+        constraint=_legal_pair,
         cost=Cost.FP16, ref="half-precision-comparison-instructions-setp", since=((4, 2), 53),
         vectors=[vec(".lt.or.f16x2", 0x3C00_0000, 0x0000_3C00, 1, d=(1, 1), why="both are combined with c")])
 def setp_pair_bool(k: Kit, cmp: str, bool: str, ftz: bool, type: str) -> Any:
@@ -139,8 +158,10 @@ def _combine(k: Kit, bool: str) -> Any:
     return {"and": k.and_, "or": k.or_, "xor": k.xor}[bool](1)
 
 
-@isa.op("setp.cmp.bool{.ftz}.type p|q, a, b, c", **_CMP, bool=BOOLEAN, writes=("p", "q"),
-        types={"p": "pred", "q": "pred", "c": "pred", "a": "type", "b": "type"}, constraint=_legal, cost=Cost.INT,
+@isa.op("setp.cmp.bool{.ftz}.type p|q, a, b, c",
+        needs=_BF16, rule=_one_result, **_CMP, bool=BOOLEAN, writes=("p", "q"),
+        discards=("p", "q"), types={"p": "pred", "q": "pred", "c": "pred", "a": "type", "b": "type"},
+        constraint=_legal, cost=Cost.INT,
         ref="comparison-and-selection-instructions-setp",
         vectors=[vec(".lt.and.s32", 1, 2, 0, d=(0, 0), why="both results are combined with c")])
 def setp_bool(k: Kit, cmp: str, bool: str, ftz: bool, type: str) -> Any:
@@ -175,7 +196,8 @@ def _legal_set(dtype: str, type: str, ftz: bool, cmp: str, **_: object) -> str |
 _SET_TYPES = {"d": "dtype", "a": "type", "b": "type", "c": "pred"}
 
 
-@isa.op("set.cmp{.ftz}.dtype.type d, a, b", **_CMP, dtype=(".u32", ".s32", ".f32", ".u16", ".s16", ".f16", ".bf16"),
+@isa.op("set.cmp{.ftz}.dtype.type d, a, b",
+        needs=_SET_NEEDS, **_CMP, dtype=(".u32", ".s32", ".f32", ".u16", ".s16", ".f16", ".bf16"),
         types=_SET_TYPES, constraint=_legal_set, cost=Cost.INT, ref="comparison-and-selection-instructions-set",
         vectors=[vec(".lt.u32.s32", 1, 2, d=0xFFFF_FFFF, why="integer true is all ones"),
                  vec(".lt.f32.s32", 1, 2, d=0x3F80_0000, why="float true is 1.0")])
@@ -185,7 +207,8 @@ def set_(k: Kit, cmp: str, ftz: bool, dtype: str, type: str) -> Any:
     return lambda a, b: value(compare(a, b))
 
 
-@isa.op("set.cmp.bool{.ftz}.dtype.type d, a, b, c", **_CMP, bool=BOOLEAN,
+@isa.op("set.cmp.bool{.ftz}.dtype.type d, a, b, c",
+        needs=_SET_NEEDS, **_CMP, bool=BOOLEAN,
         dtype=(".u32", ".s32", ".f32", ".u16", ".s16", ".f16", ".bf16"), types=_SET_TYPES, constraint=_legal_set,
         cost=Cost.INT, ref="comparison-and-selection-instructions-set",
         vectors=[vec(".lt.and.u32.s32", 1, 2, 0, d=0, why="combined with c"),
@@ -217,7 +240,8 @@ def _set_halves(k: Kit, dtype: str, value: Any) -> Any:
     return word
 
 
-@isa.op("set.cmp{.ftz}.dtype.type d, a, b", **_SET_PAIR, types=_SET_TYPES, constraint=_legal_set_pair, cost=Cost.FP16,
+@isa.op("set.cmp{.ftz}.dtype.type d, a, b",
+        needs=_SET_NEEDS, **_SET_PAIR, types=_SET_TYPES, constraint=_legal_set_pair, cost=Cost.FP16,
         ref="half-precision-comparison-instructions-set", since=((4, 2), 53),
         vectors=[vec(".lt.u32.f16x2", 0x3C00_0000, 0x0000_3C00, d=0x0000_FFFF, why="half by half"),
                  vec(".ge.bf16x2.bf16x2", 0x3F80_0000, 0x0000_3F80, d=0x3F80_0000, why="1.0")])
@@ -226,7 +250,8 @@ def set_pair(k: Kit, cmp: str, ftz: bool, dtype: str, type: str) -> Any:
     return _set_halves(k, dtype, _halves(k, comparison(k, cmp, type.removesuffix("x2"), ftz)))
 
 
-@isa.op("set.cmp.bool{.ftz}.dtype.type d, a, b, c", **_SET_PAIR, bool=BOOLEAN, types=_SET_TYPES,
+@isa.op("set.cmp.bool{.ftz}.dtype.type d, a, b, c",
+        needs=_SET_NEEDS, **_SET_PAIR, bool=BOOLEAN, types=_SET_TYPES,
         constraint=_legal_set_pair, cost=Cost.FP16, ref="half-precision-comparison-instructions-set",
         since=((4, 2), 53),
         vectors=[vec(".lt.xor.f16x2.f16x2", 0x3C00_0000, 0x0000_3C00, 1, d=0x3C00_0000, why="combined with c")])

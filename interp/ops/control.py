@@ -11,6 +11,7 @@ from interp.kit import Kit
 from interp.ops.table import isa
 from interp.runtime.named_barrier import OUTCOMES
 from ptx.isa import Cost, Effect, Varies
+from ptx.targets import at
 
 
 @isa.op("bra{.uni} target", types={"target": "label"}, writes=(), effect=Effect.BRANCH, cost=Cost.CONTROL,
@@ -60,14 +61,19 @@ def trap(k: Kit) -> Any:
     return None
 
 
-@isa.op("bar{.cta}.sync a{, b}", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.BARRIER, cost=Cost.SYNC,
+_CTA = {".cta": at((7, 8))}
+
+
+@isa.op("bar{.cta}.sync a{, b}",
+        needs=_CTA, types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.BARRIER, cost=Cost.SYNC,
         ref="parallel-synchronization-and-communication-instructions-bar")
 def bar_sync(k: Kit, cta: bool) -> Any:
     """wait at barrier a until b threads (all, without b) have arrived"""
     return None
 
 
-@isa.op("barrier{.cta}.sync{.aligned} a{, b}", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.BARRIER,
+@isa.op("barrier{.cta}.sync{.aligned} a{, b}",
+        needs=_CTA, types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.BARRIER,
         cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar", since=((6, 0), 30))
 def barrier_sync(k: Kit, cta: bool, aligned: bool) -> Any:
     """wait at barrier a until b threads (all, without b) have arrived"""
@@ -83,14 +89,16 @@ def _arrive(k: Kit) -> Any:
     return run
 
 
-@isa.op("bar{.cta}.arrive a, b", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC,
+@isa.op("bar{.cta}.arrive a, b",
+        needs=_CTA, types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC,
         ref="parallel-synchronization-and-communication-instructions-bar", since=((2, 0), 20))
 def bar_arrive(k: Kit, cta: bool) -> Any:
     """arrive at barrier a, which b threads release, and go on"""
     return _arrive(k)
 
 
-@isa.op("barrier{.cta}.arrive{.aligned} a, b", types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.ASYNC,
+@isa.op("barrier{.cta}.arrive{.aligned} a, b",
+        needs=_CTA, types={"a": "u32", "b": "u32"}, writes=(), effect=Effect.ASYNC,
         cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar", since=((6, 0), 30))
 def barrier_arrive(k: Kit, cta: bool, aligned: bool) -> Any:
     """arrive at barrier a, which b threads release, and go on"""
@@ -105,7 +113,8 @@ def _reduced(k: Kit, **_: Any) -> Any:
 def _declare_red(head: str, d: str, since: tuple[tuple[int, int], int], **choices: Any) -> None:
     for operands in ("d, a, c", "d, a, b, c"):
         isa.op(
-            f"{head} {operands}", types={"d": d, "a": "u32", "b": "u32", "c": "pred"}, since=since, effect=Effect.WARP,
+            f"{head} {operands}",
+        needs=_CTA, types={"d": d, "a": "u32", "b": "u32", "c": "pred"}, since=since, effect=Effect.WARP,
             varies=Varies.ALWAYS, cost=Cost.SYNC, ref="parallel-synchronization-and-communication-instructions-bar",
             **choices,
         )(_reduced)  # fmt: skip
@@ -115,6 +124,18 @@ _declare_red("bar{.cta}.red.popc.u32", "u32", ((2, 0), 20))
 _declare_red("bar{.cta}.red.op.pred", "pred", ((2, 0), 20), op=(".and", ".or"))
 _declare_red("barrier{.cta}.red.popc{.aligned}.u32", "u32", ((6, 0), 30))
 _declare_red("barrier{.cta}.red.op{.aligned}.pred", "pred", ((6, 0), 30), op=(".and", ".or"))
+
+
+@isa.op("bar.check a", internal=True, types={"a": "u32"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC,
+        ref="parallel-synchronization-and-communication-instructions-bar")
+def bar_check(k: Kit) -> Any:
+    """before a barrier whose number is in a register: it is 0 to 15"""
+    check = k.warp("barrier_check", ())
+
+    def run(a: Any) -> None:
+        check(a)
+
+    return run
 
 
 @isa.op("bar.contribute a, c", internal=True, types={"a": "u32", "c": "pred"}, writes=(), effect=Effect.ASYNC,

@@ -21,9 +21,11 @@ from interp.kit import Kit
 from interp.ops.formats import INFINITY, canonical, flush32, widen16
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
+from ptx.targets import at
 from ptx.types import is_signed, width
 
 REF = "data-movement-and-conversion-instructions-cvt"
+_BF16 = {".bf16": at((7, 8), 90)}
 INTEGERS = (".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64")
 FLOATS = (".f16", ".bf16", ".f32", ".f64")
 TO_INTEGRAL = (".rni", ".rzi", ".rmi", ".rpi")
@@ -231,6 +233,7 @@ def toward_zero_32(k: Kit, signed: bool) -> Any:
     cost=Cost.CONVERT,
     ref=REF,
     constraint=legal,
+    needs=_BF16,
     vectors=[
         vec(".rzi.s32.f32", 0xBFC0_0000, d=0xFFFF_FFFF, why="-1.5 toward zero"),
         vec(".rni.s32.f32", 0x4020_0000, d=2, why="2.5 to even"),
@@ -284,6 +287,7 @@ def _word32_to_f32(k: Kit, signed: bool) -> Any:
     cost=Cost.CONVERT,
     ref=REF,
     constraint=legal,
+    needs=_BF16,
     vectors=[
         vec(".rn.f32.s32", 0xFFFF_FFFF, d=0xBF80_0000, why="-1"),
         vec(".rn.f32.u32", 0xFFFF_FFFF, d=0x4F80_0000, why="rounds up to 2^32"),
@@ -359,6 +363,7 @@ def _narrows(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str |
     atype=FLOATS,
     types=_TYPES,
     constraint=_narrows,
+    needs={"dtype.bf16 atype.f16,atype.f64": at((7, 8), 90), "dtype.f16 atype.bf16": at((7, 8), 90)},
     cost=Cost.CONVERT,
     ref=REF,
     vectors=[
@@ -409,6 +414,7 @@ def _widens(dtype: str, atype: str, ftz: bool, sat: bool) -> str | None:
     atype=(".f16", ".bf16", ".f32"),
     types=_TYPES,
     constraint=_widens,
+    needs={"atype.bf16": at((7, 1), 80), "atype.bf16 dtype.f64,.ftz,.sat": at((7, 8), 90)},
     cost=Cost.CONVERT,
     ref=REF,
     vectors=[

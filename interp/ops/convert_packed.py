@@ -20,6 +20,7 @@ from interp.ops.formats import INFINITY, widen16
 from interp.ops.formats import relu as relu_word
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
+from ptx.targets import at
 from ptx.types import width
 
 CLAMPS = (".relu", ".satfinite", ".relu.satfinite", ".satfinite.relu")
@@ -54,7 +55,11 @@ def each(split: Any, one: Any, pack: Any) -> Any:
     types={"d": "dtype", "a": "f32"},
     cost=Cost.CONVERT,
     ref=REF,
-    since=((7, 0), 80),
+    since=((7, 0), 75),
+    needs={
+        ".relu,.relu.satfinite,.satfinite.relu": at((7, 0), 80),
+        ".satfinite,.satfinite.relu,.relu.satfinite": at((8, 1), 75),
+    },
     vectors=[
         vec(".rn.relu.f16.f32", 0xBF80_0000, d=0, why="negative to +0"),
         vec(".rn.relu.f16.f32", 0xFFC0_0000, d=0x7FFF, why="NaN stays"),
@@ -80,6 +85,7 @@ def pack_halves(k: Kit) -> Any:
 
 @isa.op(
     "cvt.rnd{.mode}.dtype.f32 d, a, b",
+    needs={".satfinite,.satfinite.relu,.relu.satfinite": at((8, 1), 80)},
     rnd=(".rn", ".rz"),
     mode=CLAMPS,
     dtype=(".f16x2", ".bf16x2"),
@@ -102,6 +108,7 @@ def cvt_pair(k: Kit, rnd: str, mode: str | None, dtype: str) -> Any:
 # ------------------------------------------------------------------------------------------------ tf32
 @isa.op(
     "cvt.rna{.satfinite}.tf32.f32 d, a",
+    needs={".satfinite": at((8, 1), 80)},
     types={"d": "b32", "a": "f32"},
     cost=Cost.CONVERT,
     ref=REF,

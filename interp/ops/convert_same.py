@@ -13,6 +13,7 @@ from interp.ops.convert import REF, TO_INTEGRAL, chain, legal, narrow32, saturat
 from interp.ops.formats import canonical_float, flush32, widen16
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
+from ptx.targets import at
 
 SAME = (".f16.f16", ".bf16.bf16", ".f32.f32", ".f64.f64")
 
@@ -28,6 +29,7 @@ def _same_ftz(pair: str, ftz: bool, sat: bool, **_: object) -> str | None:
 
 @isa.op(
     "cvt{.ftz}{.sat}.pair d, a",
+    needs={"pair.bf16.bf16": at((7, 8), 90)},
     pair=SAME,
     types=_same_types,
     constraint=_same_ftz,
@@ -49,6 +51,7 @@ def cvt_same(k: Kit, ftz: bool, sat: bool, pair: str) -> Any:
 
 @isa.op(
     "cvt.rnd{.ftz}{.sat}.pair d, a",
+    needs={"pair.bf16.bf16": at((7, 8), 90)},
     rnd=TO_INTEGRAL,
     pair=SAME,
     types=_same_types,

@@ -30,6 +30,7 @@ def _check(k: Kit) -> None:
 
 @isa.op(
     "cvt.rs{.mode}.dtype.f32 d, a, b, r",
+    only=("100a", "103a"),
     mode=CLAMPS,
     dtype=(".f16x2", ".bf16x2"),
     types={"d": "dtype", "a": "f32", "b": "f32", "r": "b32"},
@@ -72,6 +73,7 @@ def _packed(k: Kit, mode: str, dtype: str) -> Any:
 
 @isa.op(
     "cvt.rs.mode.dtype.f32 d, {a}, r",
+    only=("100a", "103a"),
     mode=FINITE,
     dtype=(".e4m3x4", ".e5m2x4", ".e2m3x4", ".e3m2x4"),
     types={"d": "dtype", "a": ("f32", 4), "r": "b32"},
@@ -97,6 +99,7 @@ def cvt_tiny_stochastic(k: Kit, mode: str, dtype: str) -> Any:
 
 @isa.op(
     "cvt.rs.mode.e2m1x4.f32 d, {a}, r",
+    only=("100a", "103a"),
     mode=FINITE,
     types={"d": "e2m1x4", "a": ("f32", 4), "r": "b32"},
     cost=Cost.CONVERT,

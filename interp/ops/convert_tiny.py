@@ -19,13 +19,16 @@ from interp.kit import Kit
 from interp.ops.convert import REF, chain
 from interp.ops.convert_packed import CLAMPS, FINITE, each, finite, halves, pack_bytes, pack_halves, unpack_bytes
 from interp.ops.formats import relu, widen16
-from interp.ops.table import isa
+from interp.ops.table import CONVERTING, isa
 from ptx.isa import Cost, vec
+from ptx.targets import at
 
 FP8, FP6, FP4 = (".e4m3x2", ".e5m2x2"), (".e2m3x2", ".e3m2x2"), (".e2m1x2",)
 HALVES = (".f16x2", ".bf16x2")
 _TYPES = {"d": "dtype", "a": "atype", "s": "ue8m0x2"}
 _F32 = {"d": "dtype", "a": "f32", "b": "f32", "s": "ue8m0x2"}
+_FIXED = ("100a", "103a", "110a", "120a", "121a")
+_FROM_SMALL = {"atype.s2f6x2": at((9, 1), 100, *_FIXED), ",".join(FP8 + FP6 + FP4): at((9, 2), 100)}
 _SCALED = ".scaled::n2::ue8m0"
 
 
@@ -60,6 +63,7 @@ def _to_tiny(k: Kit, dtype: str, mode: str) -> Any:
 
 @isa.op(
     "cvt.rn.mode.dtype.f32 d, a, b",
+    only=CONVERTING,
     mode=FINITE,
     dtype=FP6 + FP4,
     types=_F32,
@@ -86,6 +90,7 @@ def _new_pair(dtype: str, atype: str, **_: object) -> str | None:
 
 @isa.op(
     "cvt.rn.mode.dtype.atype d, a",
+    only=CONVERTING,
     mode=FINITE,
     dtype=FP8 + FP6 + FP4,
     atype=HALVES,
@@ -107,6 +112,7 @@ def cvt_tiny_from_half(k: Kit, mode: str, dtype: str, atype: str) -> Any:
 
 @isa.op(
     "cvt.rn{.relu}.f16x2.atype d, a",
+    only=CONVERTING,
     atype=FP6 + FP4,
     types={"d": "f16x2", "a": "atype"},
     cost=Cost.CONVERT,
@@ -149,6 +155,7 @@ def _to_bf16(k: Kit, atype: str, mode: str | None) -> Any:
 
 @isa.op(
     "cvt.rn{.mode}.bf16x2.atype d, a",
+    only=CONVERTING, needs=_FROM_SMALL,
     mode=CLAMPS,
     atype=(*FP8, *FP6, *FP4, ".s2f6x2"),
     types={"d": "bf16x2", "a": "atype"},
@@ -170,6 +177,7 @@ def cvt_tiny_to_bf16(k: Kit, mode: str | None, atype: str) -> Any:
 
 @isa.op(
     f"cvt.rn{{.mode}}{_SCALED}.bf16x2.atype d, a, s",
+    only=CONVERTING, needs=_FROM_SMALL,
     mode=CLAMPS,
     atype=(*FP8, *FP6, *FP4, ".s2f6x2"),
     types={"d": "bf16x2", "a": "atype", "s": "ue8m0x2"},
@@ -195,6 +203,7 @@ def _to_ue8m0(k: Kit, rnd: str, satfinite: bool) -> Any:
 
 @isa.op(
     "cvt.rnd{.satfinite}.ue8m0x2.f32 d, a, b",
+    only=CONVERTING,
     rnd=(".rz", ".rp"),
     types={"d": "ue8m0x2", "a": "f32", "b": "f32"},
     cost=Cost.CONVERT,
@@ -215,6 +224,7 @@ def cvt_ue8m0(k: Kit, rnd: str, satfinite: bool) -> Any:
 
 @isa.op(
     "cvt.rnd{.satfinite}.ue8m0x2.bf16x2 d, a",
+    only=CONVERTING,
     rnd=(".rz", ".rp"),
     types={"d": "ue8m0x2", "a": "bf16x2"},
     cost=Cost.CONVERT,
@@ -229,6 +239,7 @@ def cvt_ue8m0_from_bf16(k: Kit, rnd: str, satfinite: bool) -> Any:
 
 @isa.op(
     "cvt.rn.bf16x2.ue8m0x2 d, a",
+    only=CONVERTING,
     types={"d": "bf16x2", "a": "ue8m0x2"},
     cost=Cost.CONVERT,
     ref=REF,
@@ -268,6 +279,7 @@ def _declare_s2f6(source: str, operands: str, types: dict[str, str], vectors: li
 
     @isa.op(
         f"cvt.rn.mode.s2f6x2.{source} d, {operands}",
+        only=_FIXED,
         mode=FINITE,
         types=types,
         cost=Cost.CONVERT,
@@ -281,6 +293,7 @@ def _declare_s2f6(source: str, operands: str, types: dict[str, str], vectors: li
 
     @isa.op(
         f"cvt.rn.mode{_SCALED}.s2f6x2.{source} d, {operands}, s",
+        only=_FIXED,
         mode=FINITE,
         types=types,
         cost=Cost.CONVERT,

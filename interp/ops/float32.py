@@ -15,6 +15,7 @@ from interp.kit import CANONICAL_NAN, Kit
 from interp.ops.formats import class_test, flush32
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
+from ptx.targets import at
 
 ROUNDINGS = (".rn", ".rz", ".rm", ".rp")
 ONE, TWO, MINUS_ZERO, NAN = 0x3F80_0000, 0x4000_0000, 0x8000_0000, CANONICAL_NAN[32]
@@ -224,14 +225,16 @@ _EXTREME_VECTORS = {
 }
 
 
-@isa.op("min{.ftz}{.NaN}{.xs}.f32 d, a, b", xs=(".xorsign.abs",), types=_F32,
+@isa.op("min{.ftz}{.NaN}{.xs}.f32 d, a, b",
+        needs={".NaN": at((7, 0), 80), ".xorsign.abs": at((7, 2), 86)}, xs=(".xorsign.abs",), types=_F32,
         cost=Cost.FP32, ref="floating-point-instructions-min", vectors=_EXTREME_VECTORS["min"])
 def min_(k: Kit, ftz: bool, NaN: bool, xs: str | None) -> Any:
     """d = the smaller of a and b; with .xorsign.abs of the magnitudes, signed by the exclusive or of the signs"""
     return _extreme(k, False, ftz, NaN, xs is not None)
 
 
-@isa.op("max{.ftz}{.NaN}{.xs}.f32 d, a, b", xs=(".xorsign.abs",), types=_F32,
+@isa.op("max{.ftz}{.NaN}{.xs}.f32 d, a, b",
+        needs={".NaN": at((7, 0), 80), ".xorsign.abs": at((7, 2), 86)}, xs=(".xorsign.abs",), types=_F32,
         cost=Cost.FP32, ref="floating-point-instructions-max", vectors=_EXTREME_VECTORS["max"])
 def max_(k: Kit, ftz: bool, NaN: bool, xs: str | None) -> Any:
     """d = the larger of a and b; with .xorsign.abs of the magnitudes, signed by the exclusive or of the signs"""

@@ -24,6 +24,7 @@ from interp.ops.formats import each_half, extreme, flush16, nan_test, widen16
 from interp.ops.formats import relu as relu_word
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
+from ptx.targets import at
 
 F16, BF16 = (".f16", ".f16x2"), (".bf16", ".bf16x2")
 REF = "half-precision-floating-point-instructions-"
@@ -147,6 +148,7 @@ _declare(
 
 @isa.op(
     "fma.rn{.ftz}{.clamp}.type d, a, b, c",
+    needs={".relu": at((7, 0), 80)},
     type=F16,
     clamp=(".sat", ".relu"),
     cost=Cost.FP16,
@@ -258,6 +260,7 @@ def _extreme(k: Kit, type: str, largest: bool, ftz: bool, nan: bool, xorsign: bo
 
 @isa.op(
     "min{.ftz}{.NaN}{.xs}.type d, a, b",
+    needs={".xorsign.abs": at((7, 2), 86)},
     xs=(".xorsign.abs",),
     type=F16 + BF16,
     constraint=_legal,
@@ -277,6 +280,7 @@ def min_(k: Kit, ftz: bool, NaN: bool, xs: str | None, type: str) -> Any:
 
 @isa.op(
     "max{.ftz}{.NaN}{.xs}.type d, a, b",
+    needs={".xorsign.abs": at((7, 2), 86)},
     xs=(".xorsign.abs",),
     type=F16 + BF16,
     constraint=_legal,

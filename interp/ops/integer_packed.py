@@ -198,6 +198,7 @@ def _declare_quads(name: str, example: Any, saturated: Any) -> None:
         cost=Cost.INT,
         ref=f"integer-arithmetic-instructions-{name}",
         since=((9, 2), 120),
+        only=("120f",),
         vectors=[example, saturated],
     )
     def quad(k: Kit, sat: bool, type: str) -> Any:
@@ -224,6 +225,7 @@ _declare_quads(
     cost=Cost.INT,
     ref="integer-arithmetic-instructions-add",
     since=((9, 2), 120),
+        only=("120f",),
     vectors=[
         vec(".sat.u16x2", 0xFFFF_0001, 0x0001_0001, d=0xFFFF_0002, why="half by half"),
         vec(".sat.u32", 0xFFFF_FFFF, 2, d=0xFFFF_FFFF, why="clamps"),
@@ -244,6 +246,7 @@ def _declare_quad_extreme(name: str, example: Any) -> None:
         cost=Cost.INT,
         ref=f"integer-arithmetic-instructions-{name}",
         since=((9, 2), 120),
+        only=("120f",),
         vectors=[example],
     )
     def quad(k: Kit, relu: bool, type: str) -> Any:
@@ -262,6 +265,7 @@ _declare_quad_extreme("max", vec(".u8x4", 0x01FF_057F, 0x02FF_FF01, d=0x02FF_FF7
     cost=Cost.INT,
     ref="integer-arithmetic-instructions-neg",
     since=((9, 2), 120),
+        only=("120f",),
     vectors=[vec(".s8x4", 0x0180_00FF, d=0xFF80_0001, why="byte by byte")],
 )
 def neg_quad(k: Kit) -> Any:

@@ -70,7 +70,7 @@ def lop3(k: Kit, lut: int) -> Any:
 
 
 @isa.op("lop3.bool.b32 d|p, a, b, c, #lut, q", bool=(".and", ".or"), writes=("d", "p"),
-        types={**dict.fromkeys("dabc", "b32"), "p": "pred", "q": "pred"}, cost=Cost.INT,
+        discards=("d",), types={**dict.fromkeys("dabc", "b32"), "p": "pred", "q": "pred"}, cost=Cost.INT,
         ref="logic-and-shift-instructions-lop3", since=((8, 2), 70),
         vectors=[vec(".and.b32", 0b1100, 0b1010, 0b1001, 1, 0xE8, d=(0b1000, 1), why="p says whether a bit is set"),
                  vec(".or.b32", 0, 0, 0, 1, 0x80, d=(0, 1), why="or whether q is"),

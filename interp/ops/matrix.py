@@ -18,6 +18,7 @@ from interp.runtime.layout import SPACE_GENERIC, SPACE_SHARED
 from interp.runtime.matrix import pack
 from interp.tensorcore.table import plan
 from ptx.isa import Cost, Effect, Varies
+from ptx.targets import at
 
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
 _REF = "warp-level-matrix-instructions-mma"
@@ -34,6 +35,8 @@ def _float_types(shape: str, dtype: str, atype: str, btype: str, ctype: str, **_
 def _legal_float(shape: str, dtype: str, atype: str, btype: str, ctype: str, **_: Any) -> str | None:
     if dtype != ctype:
         return "d and c of different types are not modelled"
+    if dtype == "f16" and atype in ("tf32", "bf16"):
+        return "a result of f16 needs f16 or FP8 operands"
     eight = ("e4m3", "e5m2")
     if atype != btype and not (atype in eight and btype in eight):
         return "a and b must have one type"
@@ -42,6 +45,8 @@ def _legal_float(shape: str, dtype: str, atype: str, btype: str, ctype: str, **_
 
 
 @isa.op("mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype {d}, {a}, {b}, {c}",
+        needs={".m16n8k4,.m16n8k16": at((7, 0), 80), ".e4m3,.e5m2": at((8, 4), 89),
+               ".e4m3,.e5m2 .m16n8k16,dtype.f16": at((8, 7), 89)},
         shape=(".m16n8k4", ".m16n8k8", ".m16n8k16", ".m16n8k32"), dtype=(".f32", ".f16"),
         atype=(".f16", ".bf16", ".tf32", ".e4m3", ".e5m2"), btype=(".f16", ".bf16", ".tf32", ".e4m3", ".e5m2"),
         ctype=(".f32", ".f16"),
@@ -83,6 +88,7 @@ def _f64_types(shape: str, **_: Any) -> dict[str, tuple[str, int]]:
 
 
 @isa.op("mma.sync.aligned.shape.row.col{.rnd}.f64.f64.f64.f64 {d}, {a}, {b}, {c}",
+        needs={".m16n8k4,.m16n8k8,.m16n8k16": at((7, 8), 90)},
         rnd=tuple("." + r for r in ROUNDINGS),
         shape=(".m8n8k4", ".m16n8k4", ".m16n8k8", ".m16n8k16"), types=_f64_types, effect=Effect.WARP,
         varies=Varies.ALWAYS, cost=Cost.TENSOR, since=((7, 0), 80), ref=_REF)

@@ -15,13 +15,14 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.matrix import planned
-from interp.ops.table import isa
+from interp.ops.table import CONVERTING, isa
 from interp.runtime.matrix_general import pack_extra, pack_shape
 from interp.tensorcore.general import MXF4, MXF8F6F4
 from interp.tensorcore.model import F16, F32, KINDS
 from interp.tensorcore.table import narrow
 from ptx.errors import Unsupported
 from ptx.isa import Cost, Effect, Varies
+from ptx.targets import at
 
 REF = "warp-level-matrix-instructions-mma"
 TYPES = (".e4m3", ".e5m2", ".e2m3", ".e3m2", ".e2m1")
@@ -57,7 +58,8 @@ def _legal_narrow(shape: str, dtype: str, atype: str, btype: str, ctype: str, fi
 @isa.op("mma.sync.aligned{.first}.shape.row.col{.kind}.dtype.atype.btype.ctype {d}, {a}, {b}, {c}",
         first=(".kind::f8f6f4",), kind=(".kind::f8f6f4",), shape=(".m16n8k16", ".m16n8k32"), dtype=(".f32", ".f16"),
         ctype=(".f32", ".f16"), atype=TYPES, btype=TYPES, types=_narrow_types, constraint=_legal_narrow,
-        since=((8, 7), 100), **COMMON)
+        since=((8, 6), 100), only=CONVERTING,
+        needs={".m16n8k16,dtype.f16": at((8, 7), 100), ".e2m3,.e3m2,.e2m1": at((8, 7), 120, "120f")}, **COMMON)
 def mma_f8f6f4(k: Kit, shape: str, dtype: str, atype: str, btype: str, **_: Any) -> Any:
     """d = a * b + c of elements of 8, 6 or 4 bits"""
     if {atype, btype} <= {"e4m3", "e5m2"}:
@@ -99,7 +101,7 @@ MX8, MX4 = (".kind::mxf8f6f4",), (".kind::mxf4", ".kind::mxf4nvf4")
         first=MX8, kind=MX8, before=(".block_scale", ".block_scale.scale_vec::1X"),
         after=(".block_scale", ".block_scale.scale_vec::1X"), atype=TYPES, btype=TYPES, types=SCALED_TYPES,
         constraint=lambda first, kind, before, after, **_: together(first, kind, before, after),
-        since=((8, 7), 120), **COMMON)
+        since=((8, 7), 120), only=("120f",), **COMMON)
 def mma_mxf8f6f4(k: Kit, atype: str, btype: str, **_: Any) -> Any:
     """d = (a * scales) * (b * scales) + c, one scale for each row of a and column of b"""
     return scaled(k, MXF8F6F4, KINDS[atype] | KINDS[btype] << 8, 1, False)
@@ -121,7 +123,7 @@ def legal_four(first: str | None, kind: str | None, before: str | None, after: s
 
 @isa.op("mma.sync.aligned{.first}{.before}.m16n8k64.row.col{.kind}{.after}.f32.e2m1.e2m1.f32.stype" + _OPERANDS,
         first=MX4, kind=MX4, before=SIZES, after=SIZES, stype=(".ue8m0", ".ue4m3"), types=SCALED_TYPES,
-        constraint=legal_four, since=((8, 7), 120), **COMMON)
+        constraint=legal_four, since=((8, 7), 120), only=("120f",), **COMMON)
 def mma_mxf4(k: Kit, before: str | None, after: str | None, stype: str, **_: Any) -> Any:
     """d = (a * scales) * (b * scales) + c of FP4, two or four scales for each row of a and column of b"""
     vector = 4 if (before or after or "").endswith("4X") else 2

@@ -18,12 +18,13 @@ from typing import Any
 from interp.kit import Kit
 from interp.ops.matrix_small import BITS as INTEGER_BITS
 from interp.ops.matrix_small import dimensions, registers
-from interp.ops.table import isa
+from interp.ops.table import CONVERTING, isa
 from interp.runtime.matrix_general import pack_extra, pack_shape
 from interp.tensorcore.model import F16, F32, KINDS
 from interp.tensorcore.table import EXPANDED_FP8, narrow, sparse
 from ptx.errors import Unsupported
 from ptx.isa import Cost, Effect, Varies
+from ptx.targets import at
 
 REF = "warp-level-matrix-instructions-mma-sp"
 _VARIANTS = (".sp", ".sp::ordered_metadata")
@@ -50,11 +51,20 @@ def _types(shape: str, atype: str, dtype: str = "s32", ctype: str = "s32", **_: 
     return {"d": ("b32", d), "a": ("b32", a), "b": ("b32", b), "c": ("b32", c), "e": "b32"}
 
 
+def _legal_variant(variant: str, dtype: str = "s32", atype: str = "", btype: str = "", **mods: Any) -> str | None:
+    eights = (_FLOAT_BITS.get(atype), _FLOAT_BITS.get(btype)).count(8)
+    if eights == 1:
+        return "a and b must have one size"
+    if eights and dtype == "f16" and variant == "sp":
+        return "FP8 with a result of f16 needs '.sp::ordered_metadata'"
+    return _legal(atype=atype, btype=btype, dtype=dtype, **mods)
+
+
 def _legal(shape: str, atype: str, btype: str, f: int = 0, dtype: str = "s32", ctype: str = "s32", kind: str = "",
            first: str | None = None, **_: Any) -> str | None:
     if dtype != ctype or (dtype == "f16" and atype in ("bf16", "tf32")):
         return "d and c must have one type, f16 only for f16 and FP8 operands"
-    if atype != btype and _FLOAT_BITS.get(atype, 4) != 8 and atype[0] not in "su":
+    if atype != btype and 8 not in (_FLOAT_BITS.get(atype), _FLOAT_BITS.get(btype)) and atype[0] not in "su":
         return "a and b must have one type"
     if (INTEGER_BITS.get(atype), INTEGER_BITS.get(btype)).count(4) == 1:
         return "a and b must have one size"
@@ -95,6 +105,7 @@ def _float(k: Kit, shape: str, dtype: str, atype: str, btype: str, f: int) -> An
     return lambda a, b, c, e: multiply(*a, *b, *c, e)
 
 
+_ORDERED = {"variant.sp::ordered_metadata": at((8, 5), 80)}
 _FLOAT: dict[str, Any] = {
     "types": _types, "constraint": _legal, "effect": Effect.WARP, "varies": Varies.ALWAYS, "cost": Cost.TENSOR,
     "ref": REF,
@@ -102,9 +113,10 @@ _FLOAT: dict[str, Any] = {
 
 
 @isa.op("mma.variant.sync.aligned.shape.row.col.dtype.atype.btype.ctype {d}, {a}, {b}, {c}, e, #f",
+        needs=_ORDERED | {".e4m3,.e5m2": at((8, 4), 89), "dtype.f16 .e4m3,.e5m2": at((8, 7), 120, "120f")},
         variant=_VARIANTS, shape=(".m16n8k8", ".m16n8k16", ".m16n8k32", ".m16n8k64"), dtype=(".f32", ".f16"),
         ctype=(".f32", ".f16"), atype=(".f16", ".bf16", ".tf32", *_FP8), btype=(".f16", ".bf16", ".tf32", *_FP8),
-        since=((7, 1), 80), **_FLOAT)
+        since=((7, 1), 80), **{**_FLOAT, "constraint": _legal_variant})
 def mma_sp(k: Kit, shape: str, dtype: str, atype: str, btype: str, f: int, **_: Any) -> Any:
     """d = a * b + c, a sparse"""
     return _float(k, shape, dtype, atype, btype, f)
@@ -119,7 +131,8 @@ def _legal_kind(early: str | None, late: str | None, first: str | None, kind: st
 @isa.op("mma{.early}.sync.aligned{.first}{.late}.m16n8k64.row.col{.kind}.dtype.atype.btype.ctype "
         "{d}, {a}, {b}, {c}, e, #f",
         early=ORDERED, late=ORDERED, first=(".kind::f8f6f4",), kind=(".kind::f8f6f4",), dtype=(".f32", ".f16"),
-        ctype=(".f32", ".f16"), atype=_F8F6F4, btype=_F8F6F4, since=((8, 7), 120),
+        ctype=(".f32", ".f16"), atype=_F8F6F4, btype=_F8F6F4, since=((8, 6), 100), only=CONVERTING,
+        needs={"dtype.f16": at((8, 7), 120, "120f"), ".e2m3,.e3m2,.e2m1": at((8, 7), 120, "120f")},
         **{**_FLOAT, "types": lambda **mods: _types("m16n8k64", **mods), "constraint": _legal_kind})
 def mma_sp_f8f6f4(k: Kit, dtype: str, atype: str, btype: str, f: int, **_: Any) -> Any:
     """d = a * b + c, a sparse, elements of 8 bits and less in bytes"""
@@ -127,6 +140,7 @@ def mma_sp_f8f6f4(k: Kit, dtype: str, atype: str, btype: str, f: int, **_: Any) 
 
 
 @isa.op("mma.variant.sync.aligned.shape.row.col{.satfinite}.s32.atype.btype.s32{.last} {d}, {a}, {b}, {c}, e, #f",
+        needs=_ORDERED,
         variant=_VARIANTS, shape=(".m16n8k32", ".m16n8k64", ".m16n8k128"), atype=(".s8", ".u8", ".s4", ".u4"),
         btype=(".s8", ".u8", ".s4", ".u4"), last=(".satfinite",), since=((7, 1), 80), **_FLOAT)
 def mma_sp_integer(k: Kit, shape: str, satfinite: bool, atype: str, btype: str, last: str | None, f: int,

@@ -8,10 +8,11 @@ from interp.kit import Kit
 from interp.ops.table import isa
 from interp.runtime.layout import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW
 from ptx.isa import Cost, vec
+from ptx.targets import at
 from ptx.types import width
 
-MOVABLE = (".pred", ".b16", ".b32", ".b64", ".u16", ".u32", ".u64", ".s16", ".s32", ".s64", ".f16", ".bf16", ".f16x2",
-           ".bf16x2", ".f32", ".f64")
+MOVABLE = (".pred", ".b16", ".b32", ".b64", ".u16", ".u32", ".u64", ".s16", ".s32", ".s64", ".f32",
+           ".f64")
 WINDOW = 1 << 32
 
 
@@ -22,7 +23,9 @@ def mov(k: Kit, type: str) -> Any:
     return lambda a: a
 
 
-@isa.op("mov.vec.type {d}, {a}", vec=(".v2", ".v4", ".v8"), type=(*MOVABLE[1:], ".b8", ".u8", ".s8"), cost=Cost.MOVE,
+@isa.op("mov.vec.type {d}, {a}", vec=(".v2", ".v4"), type=MOVABLE[1:],
+        constraint=lambda vec, type: "a vector has 128 bits at most" if int(vec[1:]) * width(type) > 128 else None,
+        cost=Cost.MOVE,
         types=lambda vec, type: {n: (type, int(vec[1:])) for n in ("d", "a")},
         ref="data-movement-and-conversion-instructions-mov")
 def mov_vector(k: Kit, vec: str, type: str) -> Any:
@@ -120,7 +123,8 @@ def _window(space: str | None) -> int:
 _SPACES = (".global", ".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param")
 
 
-@isa.op("cvta{.to}.space.size d, a", space=_SPACES, size=(".u32", ".u64"), types=dict.fromkeys("da", "size"),
+@isa.op("cvta{.to}.space.size d, a",
+        needs={".param": at((7, 7))}, space=_SPACES, size=(".u32", ".u64"), types=dict.fromkeys("da", "size"),
         cost=Cost.INT, ref="data-movement-and-conversion-instructions-cvta", since=((2, 0), 20))
 def cvta(k: Kit, to: bool, space: str, size: str) -> Any:
     """d = the generic address of a in a state space, or with .to the other way round"""
@@ -145,7 +149,8 @@ def _is_own(k: Kit) -> Any:
     return own
 
 
-@isa.op("isspacep.space p, a", space=_SPACES, types={"p": "pred", "a": "u64"}, writes=("p",), cost=Cost.INT,
+@isa.op("isspacep.space p, a",
+        needs={".param": at((7, 7))}, space=_SPACES, types={"p": "pred", "a": "u64"}, writes=("p",), cost=Cost.INT,
         ref="data-movement-and-conversion-instructions-isspacep", since=((2, 0), 20),
         constraint=lambda space: "not modelled" if space in ("const", "param") else None)
 def isspacep(k: Kit, space: str) -> Any:

@@ -6,10 +6,11 @@ nothing here that is not ordered: operations happen where something waits for th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from interp.kit import Kit
-from interp.ops.table import isa
+from interp.ops.table import BLACKWELL, isa
 from interp.runtime.layout import SPACE_CLUSTER, SPACE_GENERIC, SPACE_SHARED
 from interp.runtime.tcgen05 import SPREAD_01_23, SPREAD_02_13, SPREAD_ALL, SPREAD_NONE
 from interp.runtime.tensor_access import (
@@ -23,13 +24,31 @@ from interp.runtime.tensor_access import (
     REGISTERS,
     SHAPES,
 )
+from ptx import ir
 from ptx.errors import Unsupported
 from ptx.isa import Cost, Effect, Varies
+from ptx.types import width
 
 _REF = "tcgen05-instructions-tcgen05-"
 _GROUPS = (".cta_group::1", ".cta_group::2")
-_WARP: dict[str, Any] = {"effect": Effect.WARP, "since": ((8, 6), 100)}
-_THREAD: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "since": ((8, 6), 100), "writes": ()}
+
+
+def in_tensor_memory(*names: str) -> Any:
+    """The rule that addresses in tensor memory have 32 bits. `names`: those operands."""
+
+    def rule(mods: Mapping[str, Any], operands: Mapping[str, ir.Operand]) -> str | None:
+        for name in names:
+            match operands.get(name):
+                case ir.Mem(ir.Reg(register, type), _) if width(type) != 32:
+                    return f"{register} is .{type}, and addresses in tensor memory have 32 bits"
+        return None
+
+    return rule
+
+
+_WARP: dict[str, Any] = {"effect": Effect.WARP, "since": ((8, 6), 100), "only": BLACKWELL}
+_THREAD: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "since": ((8, 6), 100), "only": BLACKWELL,
+        "writes": ()}
 
 
 ARCHITECTURES = (100, 103)
@@ -110,7 +129,8 @@ def _legal_split(shape: str, num: str, split: int = 0, **_: Any) -> str | None:
 
 
 _LOAD: dict[str, Any] = {
-    **_WARP, "num": _NUMBERS, "types": _registers, "cost": Cost.LOAD_STORE, "varies": Varies.ALWAYS, "ref": _REF + "ld",
+    **_WARP, "rule": in_tensor_memory("a"), "num": _NUMBERS, "types": _registers, "cost": Cost.LOAD_STORE,
+    "varies": Varies.ALWAYS, "ref": _REF + "ld",
 }  # fmt: skip
 _STORE: dict[str, Any] = {**_LOAD, "writes": (), "ref": _REF + "st"}
 
@@ -144,7 +164,7 @@ def ld_split(k: Kit, shape: str, num: str, pack_16b: bool, split: int) -> Any:
 
 _REDUCING = {
     **_LOAD, "shape": (".32x32b",), "num": _NUMBERS[1:], "op": (".min", ".max"), "writes": ("d", "r"),
-    "since": ((8, 8), 103), "types": lambda **mods: {**_registers(**mods), "r": "b32"},
+    "since": ((8, 8), 103), "only": ("103f", "110f"), "types": lambda **mods: {**_registers(**mods), "r": "b32"},
 }  # fmt: skip
 
 
@@ -271,7 +291,8 @@ def commit_many(k: Kit, group: str, ss: str | None) -> Any:
 
 
 _FENCE: dict[str, Any] = {
-    "effect": Effect.FENCE, "cost": Cost.SYNC, "writes": (), "since": ((8, 6), 100), "ref": _REF + "fence",
+    "effect": Effect.FENCE, "cost": Cost.SYNC, "writes": (), "since": ((8, 6), 100), "only": BLACKWELL,
+    "ref": _REF + "fence",
 }  # fmt: skip
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from interp.kit import Kit
-from interp.ops.table import isa
-from interp.ops.tcgen05 import group_of, machine
+from interp.ops.table import BLACKWELL, isa
+from interp.ops.tcgen05 import group_of, in_tensor_memory, machine
 from interp.runtime import tcgen05_rules as rules
 from interp.tensorcore.table import arithmetic
 from ptx.isa import Cost, Effect
+from ptx.targets import at
 
 _REF = "tcgen05-instructions-tcgen05-mma"
 _KINDS = {
@@ -25,10 +26,14 @@ _KINDS = {
 }  # fmt: skip
 _USES = ("fill", "use", "lastuse", "discard")
 _THREAD: dict[str, Any] = {
-    "effect": Effect.ASYNC, "cost": Cost.TENSOR, "since": ((8, 6), 100), "writes": (), "ref": _REF,
+    "effect": Effect.ASYNC, "cost": Cost.TENSOR, "since": ((8, 6), 100), "only": BLACKWELL, "writes": (), "ref": _REF,
     "group": (".cta_group::1", ".cta_group::2"), "collector": tuple(f".collector::a::{u}" for u in _USES),
 }  # fmt: skip
-PLAIN = {**_THREAD, "kind": (".kind::f16", ".kind::tf32", ".kind::f8f6f4", ".kind::i8")}
+PLAIN = {
+    **_THREAD, "kind": (".kind::f16", ".kind::tf32", ".kind::f8f6f4", ".kind::i8"),
+    "needs": {".kind::i8": at((8, 6), 100, "100a", "110a"), "scale": at((8, 6), 100, "100f")},
+    "rule": in_tensor_memory("d", "a"),
+}  # fmt: skip
 OPERANDS: dict[str, Any] = {"a": "b64", "b": "b64", "idesc": "b32", "p": "pred", "zeros": "b64"}
 
 
@@ -39,10 +44,10 @@ def _start(k: Kit, kind: str, group: int, flags: int) -> Any:
     return machine(k, "async_tcgen05_mma", (), flags, numbers.fraction | 32 << 8, numbers.floor, half.floor)
 
 
-def legal_scale(kind: str, scale: int = 0, **_: Any) -> str | None:
-    if not 0 <= scale <= 15:
+def legal_scale(kind: str, scale: int | None = None, **_: Any) -> str | None:
+    if not 0 <= (scale or 0) <= 15:
         return "scale-input-d must be 0 to 15"
-    if scale and kind not in ("kind::f16", "kind::tf32"):
+    if scale is not None and kind not in ("kind::f16", "kind::tf32"):
         return "scale-input-d is for kind::f16 and kind::tf32"
     return None
 
@@ -111,6 +116,12 @@ _BLOCKS = {
 SCALED = {
     **_THREAD, "kind": (".kind::mxf8f6f4", ".kind::mxf4", ".kind::mxf4nvf4"), "types": OPERANDS,
     "vector": (".scale_vec::1X", ".scale_vec::2X", ".scale_vec::4X", ".block16", ".block32"),
+    "needs": {
+        ".block16,.block32": at((8, 8), 100),
+        ".scale_vec::1X,.scale_vec::2X,.scale_vec::4X": at((8, 6), 100, "100a", "103a", "110a"),
+        ".kind::mxf4nvf4 .scale_vec::2X,.scale_vec::4X": at((8, 7), 100),
+    },
+    "rule": in_tensor_memory("d", "a", "sa", "sb"),
     "constraint": lambda kind, vector, **_: None if (kind, vector) in _BLOCKS else "the kind does not have this block",
 }  # fmt: skip
 

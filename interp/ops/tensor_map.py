@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from interp.kit import Kit
-from interp.ops.table import isa
+from interp.ops.table import CONVERTING, isa
 from interp.runtime.layout import SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, TENSOR_TYPES
 from interp.runtime.tensor_map import FIELDS
 from ptx.isa import Cost, Effect
+from ptx.targets import at
 
 _REF = "data-movement-and-conversion-instructions-"
 _MAP_SPACES = (".global", ".shared::cta")
@@ -39,7 +40,11 @@ def _legal_width(field: str, type: str, **_: Any) -> str | None:
     return None if (type == "b64") == (field == "global_address") else "of another width"
 
 
-@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], value", field=(".global_address", ".rank"), ss=_MAP_SPACES,
+_REPLACING = ("90a", *CONVERTING)
+
+
+@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], value", only=_REPLACING,
+        field=(".global_address", ".rank"), ss=_MAP_SPACES,
         type=(".b32", ".b64"), types={"value": "type"}, ref=_REF + "tensormap-replace",
         constraint=_legal_width, **_MAP)
 def replace_field(k: Kit, field: str, ss: str | None, type: str) -> Any:
@@ -47,7 +52,8 @@ def replace_field(k: Kit, field: str, ss: str | None, type: str) -> Any:
     return _replace(k, field, ss, 0, type == "b64")
 
 
-@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], #n, value", ss=_MAP_SPACES, type=(".b32", ".b64"),
+@isa.op("tensormap.replace.tile.field{.ss}.b1024.type [a], #n, value", only=_REPLACING,
+        ss=_MAP_SPACES, type=(".b32", ".b64"),
         field=(".box_dim", ".global_dim", ".global_stride", ".element_stride"), types={"value": "type"},
         constraint=_legal_index, ref=_REF + "tensormap-replace", **_MAP)
 def replace_element(k: Kit, field: str, ss: str | None, type: str, n: int) -> Any:
@@ -61,7 +67,8 @@ def _legal_choice(field: str, n: int = 0, **_: Any) -> str | None:
     return None if 0 <= n <= most else f"{field} {n} is not modelled"
 
 
-@isa.op("tensormap.replace.tile.field{.ss}.b1024.b32 [a], #n", ss=_MAP_SPACES, types={},
+@isa.op("tensormap.replace.tile.field{.ss}.b1024.b32 [a], #n", only=_REPLACING, ss=_MAP_SPACES,
+        needs={".swizzle_atomicity": at((8, 6), 100, *CONVERTING)}, types={},
         field=(".elemtype", ".interleave_layout", ".swizzle_mode", ".fill_mode", ".swizzle_atomicity"),
         constraint=_legal_choice, ref=_REF + "tensormap-replace", **_MAP)
 def replace_choice(k: Kit, field: str, ss: str | None, n: int) -> Any:

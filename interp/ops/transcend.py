@@ -13,6 +13,7 @@ from typing import Any
 from interp.kit import Kit
 from interp.ops.table import isa
 from ptx.isa import Cost, vec
+from ptx.targets import at
 
 _F32 = {"d": "f32", "a": "f32", "b": "f32"}
 ONE, INF, NAN = 0x3F80_0000, 0x7F80_0000, 0x7FFF_FFFF
@@ -127,7 +128,9 @@ def ex2_bf16(k: Kit, type: str) -> Any:
     return _halves(k, "ex2_bf16", type)
 
 
-@isa.op("tanh.approx.type d, a", type=(".f16", ".f16x2", ".bf16", ".bf16x2"), cost=Cost.SFU, since=((7, 0), 75),
+@isa.op("tanh.approx.type d, a",
+        needs={".bf16,.bf16x2": at((7, 8), 90)}, type=(".f16", ".f16x2", ".bf16", ".bf16x2"), cost=Cost.SFU,
+        since=((7, 0), 75),
         ref="half-precision-floating-point-instructions-tanh", vectors=[vec(".approx.f16", 0, d=0, why="tanh 0")])
 def tanh_half(k: Kit, type: str) -> Any:
     """d = hyperbolic tangent of a"""

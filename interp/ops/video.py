@@ -26,7 +26,8 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.table import isa
-from ptx.isa import Cost, Vector, vec
+from ptx.isa import Cost, vec
+from ptx.record import Vector
 from ptx.types import is_signed
 
 Fn = Callable[..., Any]

@@ -17,7 +17,8 @@ from typing import Any
 from interp.kit import Kit
 from interp.ops.table import isa
 from interp.ops.video import COMPARISONS, WORDS, as_it_is, clamp, compare, limits
-from ptx.isa import Cost, Vector, vec
+from ptx.isa import Cost, vec
+from ptx.record import Vector
 from ptx.types import is_signed
 
 Fn = Callable[..., Any]

@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from interp.kit import Kit
-from interp.ops.table import isa
+from interp.ops.table import CONVERTING, isa
 from interp.runtime.warp import REDUX_OPS, SHFL_MODES, VOTE_MODES
 from ptx.isa import Cost, Effect, Varies
 from ptx.types import is_signed, width
 
 
 @isa.op("shfl.sync.mode.b32 d|p, a, b, c, members", mode=tuple("." + m for m in SHFL_MODES),
-        types={"d": "b32", "p": "pred", "a": "b32", "b": "u32", "c": "u32", "members": "u32"}, writes=("d", "p"),
+        discards=("p",), types={"d": "b32", "p": "pred", "a": "b32", "b": "u32", "c": "u32", "members": "u32"},
+        writes=("d", "p"),
         effect=Effect.WARP, varies=Varies.ALWAYS, cost=Cost.LOAD_STORE, since=((6, 0), 30),
         ref="data-movement-and-conversion-instructions-shfl-sync")
 def shfl(k: Kit, mode: str) -> Any:
@@ -60,7 +61,7 @@ def match_any(k: Kit, type: str) -> Any:
 
 
 @isa.op("match.all.sync.type d|p, a, members", type=(".b32", ".b64"),
-        types={"d": "b32", "p": "pred", "a": "type", "members": "u32"},
+        discards=("d", "p"), types={"d": "b32", "p": "pred", "a": "type", "members": "u32"},
         writes=("d", "p"), effect=Effect.WARP, cost=Cost.INT, since=((6, 0), 70),
         ref="parallel-synchronization-and-communication-instructions-match-sync")
 def match_all(k: Kit, type: str) -> Any:
@@ -83,7 +84,8 @@ def redux(k: Kit, op: str, type: str) -> Any:
     return lambda a, members: reduce(a, members)[0]
 
 
-@isa.op("redux.sync.op{.abs}{.NaN}.f32 d, a, members", op=(".min", ".max"),
+@isa.op("redux.sync.op{.abs}{.NaN}.f32 d, a, members",
+        only=("100f",), op=(".min", ".max"),
         types={"d": "f32", "a": "f32", "members": "u32"}, effect=Effect.WARP, cost=Cost.INT, since=((8, 6), 100),
         ref="parallel-synchronization-and-communication-instructions-redux-sync")
 def redux_float(k: Kit, op: str, abs: bool, NaN: bool) -> Any:
@@ -92,7 +94,8 @@ def redux_float(k: Kit, op: str, abs: bool, NaN: bool) -> Any:
     return lambda a, members: reduce(a, members)[0]
 
 
-@isa.op("elect.sync d|p, members", types={"d": "b32", "p": "pred", "members": "u32"}, writes=("d", "p"),
+@isa.op("elect.sync d|p, members", discards=("d",), types={"d": "b32", "p": "pred", "members": "u32"}, writes=("d",
+        "p"),
         effect=Effect.WARP, varies=Varies.ALWAYS, cost=Cost.INT, since=((8, 0), 90),
         ref="parallel-synchronization-and-communication-instructions-elect-sync")
 def elect(k: Kit) -> Any:
@@ -101,7 +104,8 @@ def elect(k: Kit) -> Any:
     return lambda members: choose(members)
 
 
-@isa.op("setmaxnreg.how.sync.aligned.u32 #n", how=(".inc", ".dec"), effect=Effect.WARP, cost=Cost.SYNC,
+@isa.op("setmaxnreg.how.sync.aligned.u32 #n",
+        only=("90a", *CONVERTING), how=(".inc", ".dec"), effect=Effect.WARP, cost=Cost.SYNC,
         since=((8, 0), 90),
         constraint=lambda n=24, **_: None if 24 <= n <= 256 and n % 8 == 0 else "a multiple of 8 from 24 to 256",
         ref="miscellaneous-instructions-setmaxnreg")

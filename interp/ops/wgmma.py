@@ -16,9 +16,11 @@ from interp.runtime import wgmma as machine
 from interp.tensorcore.model import F16, F32, KINDS
 from interp.tensorcore.table import arithmetic
 from ptx.isa import Cost, Effect, Varies
+from ptx.targets import at
 
 _REF = "asynchronous-warpgroup-level-matrix-instructions-wgmma-mma-async"
 _SINCE = ((8, 0), 90)
+ONLY = ("90a",)
 OUT = {"f16": F16, "f32": F32}
 
 
@@ -53,6 +55,11 @@ def legal_half(dtype: str, atype: str, btype: str, **mods: Any) -> str | None:
     return legal_signs(**mods)
 
 
+def _integer_shapes() -> tuple[str, ...]:
+    """Columns are 8, 16, 24 or multiples of 16."""
+    return tuple(s for s in shapes(32) if columns(s[1:]) in (8, 24) or columns(s[1:]) % 16 == 0)
+
+
 def flags_of(sa: int, sb: int, ta: int, tb: int, in_registers: bool) -> int:
     return (
         in_registers * machine.A_IN_REGISTERS | ta * machine.TRANSPOSE_A | tb * machine.TRANSPOSE_B
@@ -74,7 +81,7 @@ def _float(k: Kit, shape: str, dtype: str, atype: str, btype: str, flags: int) -
 
 _HALF: dict[str, Any] = {
     "shape": shapes(16), "dtype": (".f32", ".f16"), "atype": (".f16", ".bf16"), "btype": (".f16", ".bf16"),
-    "effect": Effect.WARP, "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "ref": _REF,
+    "effect": Effect.WARP, "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "only": ONLY, "ref": _REF,
     "in_place": ("d",), "constraint": legal_half,
 }
 
@@ -125,8 +132,9 @@ def wgmma_fp8_registers(k: Kit, shape: str, dtype: str, atype: str, btype: str, 
 
 
 _INT: dict[str, Any] = {
-    "shape": shapes(32), "atype": (".s8", ".u8"), "btype": (".s8", ".u8"), "effect": Effect.WARP,
-    "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "ref": _REF, "in_place": ("d",),
+    "shape": _integer_shapes(), "atype": (".s8", ".u8"), "btype": (".s8", ".u8"), "effect": Effect.WARP,
+    "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "only": ONLY, "ref": _REF, "in_place": ("d",),
+    "needs": {"atype.s8 btype.u8": at((8, 4), 90, "90a"), "atype.u8 btype.s8": at((8, 4), 90, "90a")},
 }  # fmt: skip
 
 
@@ -178,14 +186,14 @@ def wgmma_bits_registers(k: Kit, shape: str, atype: str, btype: str) -> Any:
     return _bits(k, shape, machine.A_IN_REGISTERS)
 
 
-@isa.op("wgmma.fence.sync.aligned", effect=Effect.FENCE, cost=Cost.SYNC, since=_SINCE,
+@isa.op("wgmma.fence.sync.aligned", effect=Effect.FENCE, cost=Cost.SYNC, since=_SINCE, only=ONLY,
         ref="asynchronous-warpgroup-level-matrix-instructions-wgmma-fence")
 def wgmma_fence(k: Kit) -> Any:
     """orders registers and shared memory before later products: they always are"""
     return lambda: None
 
 
-@isa.op("wgmma.commit_group.sync.aligned", effect=Effect.WARP, cost=Cost.ASYNC, since=_SINCE,
+@isa.op("wgmma.commit_group.sync.aligned", effect=Effect.WARP, cost=Cost.ASYNC, since=_SINCE, only=ONLY,
         ref="asynchronous-warpgroup-level-matrix-instructions-wgmma-commit-group")
 def wgmma_commit(k: Kit) -> Any:
     """close the group of products issued so far"""
@@ -197,7 +205,7 @@ def wgmma_commit(k: Kit) -> Any:
     return run
 
 
-@isa.op("wgmma.wait_group.sync.aligned #n", effect=Effect.WARP, cost=Cost.ASYNC, since=_SINCE, settles=True,
+@isa.op("wgmma.wait_group.sync.aligned #n", effect=Effect.WARP, cost=Cost.ASYNC, since=_SINCE, only=ONLY, settles=True,
         ref="asynchronous-warpgroup-level-matrix-instructions-wgmma-wait-group")
 def wgmma_wait(k: Kit, n: int) -> Any:
     """complete all groups but the n most recent"""

@@ -18,6 +18,7 @@ from interp.tensorcore.model import F16, F32, KINDS
 from interp.tensorcore.table import arithmetic
 from interp.tensorcore.wmma import A, B, C
 from ptx.isa import Cost, Effect, Varies
+from ptx.targets import at
 
 REF = "warp-level-matrix-instructions-wmma-"
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
@@ -106,6 +107,7 @@ def _legal_accumulator(layout: str, shape: str, type: str, ss: str | None) -> st
 
 
 _ACCUMULATOR: dict[str, Any] = {
+    "needs": {".m16n16k8,.m8n8k4": at((7, 0), 80)},
     "layout": _LAYOUTS, "shape": _SHAPES, "ss": _SS, "type": tuple("." + t for t in _RESULTS),
     "constraint": _legal_accumulator, "effect": Effect.WARP, "cost": Cost.LOAD_STORE, "since": ((6, 0), 70),
 }  # fmt: skip
@@ -207,10 +209,16 @@ def _integer_types(shape: str, atype: str = "b1", **_: Any) -> dict[str, Any]:
     return _product_types(shape, atype, "s32", "s32")
 
 
+def _legal_integer(atype: str, btype: str, la: str, lb: str, **_: Any) -> str | None:
+    if atype != btype:
+        return "a and b must have one type"
+    return "four bits need rows of a and columns of b" if atype[1:] == "4" and (la, lb) != ("row", "col") else None
+
+
 def _declare_products(types: tuple[str, ...], shapes: tuple[str, ...], since: tuple[tuple[int, int], int]) -> None:
     @isa.op("wmma.mma.sync.aligned.la.lb.shape.s32.atype.btype.s32{.satfinite} {d}, {a}, {b}, {c}", shape=shapes,
             atype=types, btype=types, types=_integer_types, since=since,
-            constraint=lambda atype, btype, **_: None if atype == btype else "a and b must have one type", **_PRODUCT)
+            constraint=_legal_integer, **_PRODUCT)
     def wmma_integer(k: Kit, shape: str, atype: str, btype: str, satfinite: bool, **_: Any) -> Any:
         """d = a * b + c, exact, wrapping or clamped"""
         return _integer(k, shape, atype, btype, satfinite, 0)
@@ -220,7 +228,8 @@ _declare_products((".s8", ".u8"), _WIDE, ((6, 3), 72))
 _declare_products((".s4", ".u4"), (".m8n8k32",), ((6, 3), 75))
 
 
-@isa.op("wmma.mma.op.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {d}, {a}, {b}, {c}", op=(".xor", ".and"),
+@isa.op("wmma.mma.op.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 {d}, {a}, {b}, {c}",
+        needs={".and": at((7, 1), 80)}, op=(".xor", ".and"),
         types=lambda **_: _integer_types("m8n8k128"), effect=Effect.WARP, varies=Varies.ALWAYS, cost=Cost.TENSOR,
         since=((6, 3), 75), ref=REF + "mma")
 def wmma_bits(k: Kit, op: str) -> Any:

@@ -144,6 +144,7 @@ FAULT_EXITED_CTA = 10
 FAULT_BAD_CLUSTER_BARRIER = 11
 FAULT_ASSERT = 12
 FAULT_BAD_COORDINATE = 13
+FAULT_BAD_BARRIER = 14
 FAULT_TENSOR_MEMORY = 16
 FAULT_TENSOR_OPERATION = 17
 """Wrong use of tensor memory, and a tcgen05 operation whose descriptors hardware does not take; the fault's byte count

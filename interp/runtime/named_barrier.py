@@ -7,8 +7,8 @@ warp that waited, since another round of the same barrier may begin before a war
 
 from __future__ import annotations
 
-from interp.runtime.access import get, put
-from interp.runtime.layout import CTX, WARP
+from interp.runtime.access import fault, get, put
+from interp.runtime.layout import CTX, FAULT_BAD_BARRIER, WARP
 from interp.runtime.native import symbol
 from interp.runtime.raw import i64, load_u32, store_u32, u32
 from interp.runtime.waiting import note_event
@@ -30,6 +30,18 @@ def barrier_arrive(
             put(at, get(at) + 1)
             put(ctx + _EXPECTED + 8 * number, i64(load_u32(operands + 128 + 4 * i)))
     note_event(ctx)
+
+
+@symbol("barrier_check")
+def barrier_check(
+    ctx: int, warp: int, site: int, mask: int, results: int, operands: int, p0: int, p1: int, p2: int, p3: int
+) -> None:
+    """Operand: barrier number, which must be 0 to 15 in every executing lane."""
+    for i in range(32):
+        number = i64(load_u32(operands + 4 * i))
+        if mask >> i & 1 and number > 15:
+            fault(ctx, warp, site, i, FAULT_BAD_BARRIER, number, 0)
+            return
 
 
 @symbol("barrier_contribute")

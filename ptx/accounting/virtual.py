@@ -27,8 +27,9 @@ from ptx.accounting.metrics import UNKNOWN, WIDTHS
 from ptx.analysis.liveness import liveness
 from ptx.carry import FLAG
 from ptx.errors import InvalidInput, Unsupported
-from ptx.isa import Cost, Isa, registers
+from ptx.isa import Cost, Isa
 from ptx.read import read
+from ptx.record import registers
 from ptx.syntax import Declaration, Function, RangeItem, Scope
 from ptx.variables import read_words
 

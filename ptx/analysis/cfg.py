@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ptx import ir
 from ptx.blocks import transfers
 from ptx.errors import InvalidInput
-from ptx.isa import place
+from ptx.record import place
 
 _LEAVES = frozenset({"ret", "exit", "trap"})
 

@@ -7,7 +7,8 @@ the answer is kept by the instruction object itself, for as long as the analyses
 from __future__ import annotations
 
 from ptx import ir
-from ptx.isa import Form, Isa
+from ptx.isa import Isa
+from ptx.record import Form
 
 Names = tuple[str, ...]
 

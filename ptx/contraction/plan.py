@@ -20,7 +20,7 @@ import msgspec
 
 from ptx import ir
 from ptx.errors import InvalidInput
-from ptx.isa import registers
+from ptx.record import registers
 from ptx.types import Kind, kind, width
 
 _ROUNDED = frozenset({".rn", ".rz", ".rm", ".rp"})

@@ -8,7 +8,7 @@ these here, before planning, so that liveness, uniformity, divergence, counters 
 calls.py     direct and indirect calls: a function's body stands once, with names of its own; a call notes where it came
              from and branches; `ret` branches back. Recursive functions keep registers and variables in stack frames.
 branches.py  `brx.idx`, and the ways back: comparisons and branches
-barriers.py  `bar.red`, and barriers with a guard
+barriers.py  `bar.red`, and barriers with a guard or a number in a register
 halves.py    registers of 128 bits become two of 64
 promote.py   `.param` variables of calls that are only read and written whole become registers
 code.py      the line of instructions and labels that these write
@@ -19,7 +19,7 @@ Instructions that stand in no text have `made` set: they are executed, but not c
 from __future__ import annotations
 
 from ptx import ir
-from ptx.flatten.barriers import guarded_barrier, reduces
+from ptx.flatten.barriers import guarded_barrier, numbered, reduces
 from ptx.flatten.calls import link, reached
 from ptx.flatten.halves import halved
 from ptx.flatten.promote import promote
@@ -37,4 +37,4 @@ def flatten(module: ir.Module, kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _is_rich(inst: ir.Inst) -> bool:
-    return inst.op in ("call", "brx") or reduces(inst) or guarded_barrier(inst)
+    return inst.op in ("call", "brx") or reduces(inst) or guarded_barrier(inst) or numbered(inst)

@@ -1,5 +1,6 @@
 """Barriers that reduce a predicate (`bar.red`), as three instructions: contribute, wait, take the answer. A guarded
-barrier becomes one that lanes without the guard branch round.
+barrier becomes one that lanes without the guard branch round; one whose number is in a register has the number checked
+before it.
 
 PTX ISA 'bar.red': all threads that arrive at the barrier get the number of those whose predicate is true (`.popc`),
 or whether all (`.and`) or any (`.or`) are. The runtime counts contributions until the barrier lets go, and leaves the
@@ -24,6 +25,20 @@ def guarded_barrier(inst: ir.Inst) -> bool:
     """Whether an instruction is a barrier of the CTA that only some lanes may come to."""
     waits = inst.op in ("bar", "barrier") and (".sync" in inst.mods or ".red" in inst.mods)
     return waits and inst.guard is not None and ".warp" not in inst.mods
+
+
+def numbered(inst: ir.Inst) -> bool:
+    """Whether an instruction is a barrier of the CTA whose number is in a register."""
+    if inst.op not in ("bar", "barrier") or inst.made or not {".sync", ".red", ".arrive"} & {*inst.mods}:
+        return False
+    at = 1 if ".red" in inst.mods else 0
+    return not {".warp", ".cluster"} & {*inst.mods} and isinstance(inst.operands[at], ir.Reg)
+
+
+def check_number(inst: ir.Inst) -> ir.Inst:
+    """What stands before such a barrier: there are barriers 0 to 15."""
+    number = inst.operands[1 if ".red" in inst.mods else 0]
+    return ir.Inst("bar", (".check",), (number,), inst.loc, None, "the number of a barrier")
 
 
 def reduce_at_barrier(inst: ir.Inst) -> Iterator[ir.Inst]:

@@ -24,11 +24,11 @@ import msgspec
 
 from ptx import ir
 from ptx.errors import InvalidInput, Unsupported
-from ptx.flatten.barriers import guarded_barrier, reduce_at_barrier, reduces
+from ptx.flatten.barriers import check_number, guarded_barrier, numbered, reduce_at_barrier, reduces
 from ptx.flatten.branches import branch_by_index
 from ptx.flatten.code import Code
 from ptx.flatten.function import STACK, STACK_BYTES, Function, Place
-from ptx.isa import place
+from ptx.record import place
 from ptx.types import width
 
 RUNTIME = ("vprintf", "__assertfail")
@@ -189,17 +189,18 @@ class _Linker:
                     self._call(f, inst)
                 elif inst.op == "brx":
                     self._indexed(f, inst)
-                elif reduces(inst) or guarded_barrier(inst):
+                elif reduces(inst) or guarded_barrier(inst) or numbered(inst):
                     self._barrier(f, inst)
                 else:
                     for made in f.instruction(inst, self.code):
                         self.code.copy(made)
 
     def _barrier(self, f: Function, inst: ir.Inst) -> None:
-        """A barrier that reduces a predicate, or has a guard."""
+        """A barrier that reduces a predicate, has a guard, or its number in a register."""
         past = self._skip(f, inst)
         bare = msgspec.structs.replace(inst, guard=None)
-        for part in reduce_at_barrier(bare) if reduces(bare) else (bare,):
+        check = (check_number(bare),) if numbered(bare) else ()
+        for part in (*check, *(reduce_at_barrier(bare) if reduces(bare) else (bare,))):
             for made in f.instruction(part, self.code):
                 self.code.copy(made)
         if past:

@@ -17,7 +17,7 @@ import msgspec
 from ptx import ir
 from ptx.errors import InvalidInput, Unsupported
 from ptx.flatten.code import Code
-from ptx.isa import place
+from ptx.record import place
 from ptx.types import width
 
 STACK = "stack::"

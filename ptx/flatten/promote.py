@@ -12,7 +12,7 @@ import msgspec
 
 from ptx import ir
 from ptx.errors import InvalidInput
-from ptx.isa import place
+from ptx.record import place
 from ptx.types import is_type, width
 
 _FUNCTION_SPACE = ".param::func"

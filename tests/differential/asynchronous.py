@@ -16,7 +16,8 @@ import numpy as np
 from interp.kits.python import PythonKit
 from interp.tensor_map import Im2col, TensorMap
 from ptx.errors import Unsupported
-from ptx.isa import Op, _resolve_types
+from ptx.isa import _resolve_types
+from ptx.record import Op
 from ptx.types import width
 from tests.differential import forms
 

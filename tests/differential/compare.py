@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from interp.launch import Module, Result
-from ptx.isa import Op
+from ptx.record import Op
 from tests.differential.frame import SCRATCH, THREAD_OUT
 from tests.differential.programs import Batch, inputs
 

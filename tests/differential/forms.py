@@ -13,7 +13,8 @@ from random import Random
 from typing import Any
 
 from interp.ops import ISA
-from ptx.isa import Effect, Op, _resolve_types
+from ptx.isa import Effect, _resolve_types
+from ptx.record import Op
 from ptx.types import Kind, kind, width
 
 POOLS = {1: ("%p", 6), 16: ("%h", 8), 32: ("%r", 12), 64: ("%q", 8), 128: ("%x", 4)}

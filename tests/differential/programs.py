@@ -19,7 +19,7 @@ import numpy as np
 from interp.kits.python import PythonKit
 from interp.ops import ISA
 from ptx.errors import Unsupported
-from ptx.isa import Op
+from ptx.record import Op
 from tests.differential import asynchronous, forms
 from tests.differential.forms import POOLS, register, word
 from tests.differential.frame import HEADER, LOADS, SCRATCH, STORES

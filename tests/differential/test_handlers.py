@@ -10,7 +10,7 @@ from interp.engine.traced import handlers
 from interp.engine.traced.handlers import Source, Target, handler, write
 from interp.ops import ISA
 from ptx import ir
-from ptx.isa import Form
+from ptx.record import Form
 
 _REGISTERS = {"p": ("%p", "pred"), "h": ("%h", "b16"), "r": ("%r", "b32"), "q": ("%q", "b64")}
 

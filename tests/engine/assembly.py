@@ -63,12 +63,13 @@ def launch(
     grid: Any = 1,
     outside: str = "",
     params: Sequence[str] | None = None,
+    target: str = "sm_80",
     **options: Any,
 ) -> Result:
     """Launch a body with arrays as `out`, `p1`, `p2` ...; further options go to `Entry.launch`."""
     names = [f"p{i}" for i in range(1, len(arrays))] if params is None else list(params)
     options.setdefault("engine", ENGINE)
-    kernel = entry(body, names, outside)
+    kernel = entry(body, names, outside, target=target)
     return kernel.launch(grid=grid, block=block, args=list(arrays), names=["out", *names], **options)
 
 

@@ -234,3 +234,12 @@ def test_guarded_barrier(engine: str) -> None:
         @%p1 ld.shared.u32 %r3, [%r10+252];
     """
     assert (words(body + STORE, block=96, engine=engine) == np.where(np.arange(96) < 64, 63, 7)).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "traced"])
+@pytest.mark.parametrize("form", ["bar.sync %r5;", "bar.arrive %r5, 64;", "bar.red.popc.u32 %r6, %r5, %p3;"])
+def test_there_is_no_barrier_16(form: str, engine: str) -> None:
+    """Not even when the number comes from a register, where the assembler cannot see it."""
+    body = f"add.u32 %r5, %r0, 15; and.b32 %r5, %r5, 16; setp.eq.u32 %p3, %r0, 0; {form}"
+    (finding,) = launch(body + STORE, np.zeros(128, np.uint32), block=128, engine=engine).findings
+    assert finding.kind == "bad-barrier" and "no barrier 16" in finding.message and finding.evidence["lane"] == 1

@@ -213,7 +213,8 @@ def test_guard_that_no_lane_has() -> None:
         setp.gt.u32 %p1, %r0, 100;
         mov.u32 %r3, 1;
         @%p1 mov.u32 %r3, 2;
-        @%p1 ld.global.u32 %r3, [1];
+        mov.u64 %rd9, 1;
+        @%p1 ld.global.u32 %r3, [%rd9];
         @%p1 trap;
     """
     assert (words(body + STORE) == 1).all()

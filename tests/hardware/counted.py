@@ -19,7 +19,8 @@ from interp.result import Counters
 from ptx import ir
 from ptx.decode import decode
 from ptx.errors import Unsupported
-from ptx.isa import Effect, place
+from ptx.isa import Effect
+from ptx.record import place
 
 VARIABLE = "gpuemu_counts"
 _GUARD = re.compile(r"\s*(@!?\s*[%$\w]+)\s")

@@ -14,7 +14,7 @@ def kernel(body: str, params: str = "") -> str:
     """PTX of entry `k(in, out, params)`. Ready: %t = tid.x, %s = address of s, %in, %out, %pi (&in[tid]), %po
     (&out[tid])."""
     return f"""
-.version 8.4
+.version 8.6
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 p_in, .param .u64 p_out{params}) {{

@@ -11,7 +11,7 @@ from gpuemu.conform.answers import Answers, stored
 from gpuemu.conform.compare import execute
 from gpuemu.conform.forms import WORDS, Form, forms, lane_records, spread, vector_form
 from gpuemu.conform.words import inputs, place
-from ptx.isa import Op, Vector
+from ptx.record import Op, Vector
 
 FORMS_PER_RECORD = 3
 

@@ -9,7 +9,7 @@ import pytest
 import interp.runtime.functions  # noqa: F401  (declares the lane functions)
 from gpuemu.conform.forms import exact_kit, lane_records, opcodes, vector_form
 from interp.ops import ISA
-from ptx.isa import Op, Vector
+from ptx.record import Op, Vector
 
 
 def _examples() -> list[tuple[Op, Vector]]:

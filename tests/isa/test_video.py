@@ -13,7 +13,7 @@ import ptx
 from gpuemu.conform.forms import Form, exact_kit, form, forms, lane_records, legal_parts
 from interp.ops import ISA
 from ptx.errors import InvalidInput
-from ptx.isa import Op
+from ptx.record import Op
 from ptx.verify import verify
 from tests.ptx_front.texts import kernel_text
 

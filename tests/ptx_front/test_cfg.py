@@ -239,7 +239,7 @@ def test_no_real_kernel_reads_what_nothing_wrote(name: str) -> None:
 
 def roughly(inst: ir.Inst) -> tuple[list[str], list[str]]:
     """Reads and writes by PTX's habit: the first operand is written unless it is an address or nothing is."""
-    from ptx.isa import registers
+    from ptx.record import registers
 
     named = [[r.name for r in registers(o)] for o in inst.operands]
     if ".try_wait" in inst.mods:

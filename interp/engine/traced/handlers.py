@@ -38,7 +38,7 @@ from interp.runtime import raw as raw_module
 from interp.runtime.layout import RANK_SHIFT
 from interp.runtime.native import numba_settings
 from ptx.cache import directory
-from ptx.isa import Form
+from ptx.record import Form
 from ptx.types import is_signed
 
 SIGNATURE = "void(int64, int64, int64, int64, int64)"

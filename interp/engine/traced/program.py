@@ -26,7 +26,8 @@ from interp.engine.traced.tables import BARRIER, EXIT, GO, INST, PROGRAM, REGION
 from interp.runtime import native
 from ptx import ir
 from ptx.errors import GpuemuError, InvalidInput
-from ptx.isa import Effect, Form, place, registers
+from ptx.isa import Effect
+from ptx.record import Form, place, registers
 from ptx.syntax_line import OperandSpec
 from ptx.types import width
 

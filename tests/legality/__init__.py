@@ -1,0 +1,1 @@
+"""Whether the verifier draws the line between legal and illegal PTX where NVIDIA's assembler draws it."""
