@@ -24,7 +24,7 @@ Why it equals the model. Operands come with f32 products that are exact, normal,
 What it does not handle is reported row by row: NaN or Inf in c; and where an output has no products but zeros, a c that
 is not zero and below 2**FLOOR.
 
-Measured on Zen 3 (3.2 GHz): eight products are four vector operations and two thirds of a load, which takes 1.33 cycles
+Measured on Zen 3 (3.2 GHz): eight products are four vector operations and a load, which takes 1.33 cycles
 (1 is the limit of its four pipes); a tile of 2,048 products takes 340 cycles for these, 200 for the exponents, c and
 the results, and 70 for decoding B.
 """
