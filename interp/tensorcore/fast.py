@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from interp.runtime.raw import load_u16, load_u32, load_u64, native, stack_scratch, store_u64, u32
 from interp.runtime.vector import I64
 from interp.tensorcore.model import BF16, E4M3, E5M2, F16, TF32, dot, store_result
-from interp.tensorcore.operands import NAMES, columns_function, rows_function
+from interp.tensorcore.operands import F16_BESIDE_BF16, NAMES, columns_function, rows_function
 from interp.tensorcore.rows import kernel
 from interp.tensorcore.wide import wide_kernel
 
@@ -193,12 +193,14 @@ def mma_tiles(
     exponents_a = stack_scratch(4096)
     values_b = stack_scratch(1024)
     exponents_b = stack_scratch(256)
-    seen_a = decode_rows(kind_a, a, groups, values_a, exponents_a)
+    words = kind_a in (BF16, TF32) or kind_b in (BF16, TF32)
+    seen_a = decode_rows(F16_BESIDE_BF16 if words and kind_a == F16 else kind_a, a, groups, values_a, exponents_a)
+    decoded_b = F16_BESIDE_BF16 if words and kind_b == F16 else kind_b
     k = groups * 16 // element_bytes(kind_a)
     stride = 256 if out_kind == F16 else 512
     long = block == 32 and k == 32 and fraction > 13
     for _tile in range(tiles):
-        seen = seen_a | decode_columns(kind_b, b, groups, values_b, exponents_b)
+        seen = seen_a | decode_columns(decoded_b, b, groups, values_b, exponents_b)
         if seen & 2:
             left = 0xFFFF
         elif out_kind == F16:
@@ -214,7 +216,7 @@ def mma_tiles(
             left = _f32_wide(
                 out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
             )
-        elif kind_a in (BF16, TF32):
+        elif words:
             left = _f32_words(
                 out, c, values_a, exponents_a, values_b, exponents_b, k, block, fraction, floor, out_fraction
             )

@@ -33,20 +33,24 @@ LOWERED = 40
 NOTHING = {8: 0, 16: -16384}
 """Exponent of a zero by width. A sum with it stays below any floor."""
 
+F16_BESIDE_BF16 = 16
+"""The kind of f16 operands whose partner is bf16 (`tcgen05` has that): their exponents are 16-bit words, too."""
+
 # kind -> width, fraction bits, exponent bias, largest finite magnitude
 LAYOUT = {
     F16: (16, 10, 15, 0x7BFF),
+    F16_BESIDE_BF16: (16, 10, 15, 0x7BFF),
     BF16: (16, 7, 127, 0x7F7F),
     TF32: (32, 23, 127, 0x7F7FFFFF),
     E4M3: (8, 3, 7, 0x7E),
     E5M2: (8, 2, 15, 0x7B),
 }
-NAMES = {F16: "f16", BF16: "bf16", TF32: "tf32", E4M3: "e4m3", E5M2: "e5m2"}
+NAMES = {F16: "f16", F16_BESIDE_BF16: "f16.words", BF16: "bf16", TF32: "tf32", E4M3: "e4m3", E5M2: "e5m2"}
 
 
 def exponent_bits(kind: int) -> int:
     """Width of the exponents of a kind."""
-    return 16 if LAYOUT[kind][2] == 127 else 8
+    return 16 if LAYOUT[kind][2] == 127 or kind == F16_BESIDE_BF16 else 8
 
 
 def together(bits: int) -> int:
@@ -80,7 +84,7 @@ def values(b: ir.IRBuilder, words: Value, kind: int, converts: bool) -> Value:
     """f32 of elements of a kind; those of FP8's infinities and NaN are void."""
     count = words.type.count
     floats, ints, shorts = (ir.VectorType(t, count) for t in (F32, I32, I16))
-    if kind == F16:
+    if kind in (F16, F16_BESIDE_BF16):
         return floats_of_halves(b, words, converts)
     if kind == BF16:
         return b.bitcast(b.shl(b.zext(words, ints), lanes_of(ints, 16)), floats)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interp.tensorcore import fast, fragments
+from interp.tensorcore import fast, fragments, model
 from interp.tensorcore.table import GENERATIONS, Plan, arithmetic, plan
 from ptx.errors import Unsupported
 from tests.numerics.plans import mma_by_model, run
@@ -179,6 +180,25 @@ def test_tiles_are_single_instructions_side_by_side() -> None:
         numbers.block, numbers.fraction, numbers.floor, 5, numbers.out_fraction,
     )  # fmt: skip
     np.testing.assert_array_equal(out, run(fast.mma, how, a, b, c))
+
+
+@pytest.mark.parametrize("kinds", [("f16", "bf16"), ("bf16", "f16")], ids=".".join)
+def test_types_of_different_exponent_range(kinds: tuple[str, str]) -> None:
+    """`tcgen05` multiplies f16 by bf16."""
+    numbers = arithmetic(100, "f16", "f32", unit="tcgen05")
+    how = plan(90, "m16n8k16", "f16", "f16", "f32")
+    rng = np.random.default_rng(4)
+    for style in ("close", "bits", "tiny"):
+        a = words(rng, kinds[0], (4, 4, 64), style).view(np.uint32)
+        b = words(rng, kinds[1], (4, 2, 64), style).view(np.uint32)
+        c = words(rng, "tf32", (4, 4, 32), style).view(np.uint32)
+        mixed = replace(
+            how,
+            arguments=(
+                2, *(model.KINDS[kind] for kind in kinds), numbers.block, numbers.fraction, numbers.floor, model.F32, 23
+            ),
+        )  # fmt: skip
+        np.testing.assert_array_equal(run(fast.mma, mixed, a, b, c), run(mma_by_model, mixed, a, b, c))
 
 
 @pytest.mark.parametrize(("sm", "expected"), [(80, 0), (90, 1)])
