@@ -15,6 +15,21 @@ from ptx.errors import InternalError
 _FREE = frozenset({"rn", "rz", "rm", "rp", "ftz", "sat", "satfinite", "relu"})
 """Modifiers that may stand in any order among themselves."""
 
+_QUALIFIERS = frozenset({
+    "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "cta", "cluster", "gpu", "sys",
+    "global", "shared", "shared::cta", "shared::cluster", "local", "const",
+})  # fmt: skip
+"""Of memory operations: order, scope, state space. libcu++ writes `atom.add.release.gpu.u32`, the manual
+`atom.release.gpu.add.u32`; the assembler takes them wherever they stand."""
+
+_FIRST = {
+    **dict.fromkeys(("ld", "st", "atom", "red", "fence"), _QUALIFIERS),
+    **dict.fromkeys(("vote", "shfl"), frozenset({"sync"})),
+    **dict.fromkeys(("ldmatrix", "stmatrix"), frozenset({"sync", "aligned", "m8n8", "m16n16", "m8n16", "m16n8"})),
+}
+"""Modifiers that the manual has first, and others write elsewhere: CUB has `vote.ballot.sync.b32`, CUTLASS
+`ldmatrix.sync.aligned.x4.m8n8.shared.b16`."""
+
 _MOD = re.compile(r"\{\.([A-Za-z0-9_:]+(?:,\.[A-Za-z0-9_:]+)*)\}|\.([A-Za-z0-9_:]+)")
 
 
@@ -90,8 +105,13 @@ def compile_operands(text: str) -> tuple[OperandSpec, ...]:
 
 
 def reorderings(opcode: str) -> Iterator[str]:
-    """The opcode with its roundings and the like in other orders."""
+    """The opcode with its roundings and the like in other orders, and with qualifiers first."""
     name, *mods = opcode.split(".")
+    first = _FIRST.get(name)
+    if first is not None:
+        moved = sorted(mods, key=lambda m: m not in first)
+        if moved != mods:
+            yield ".".join((name, *moved))
     free = [i for i, m in enumerate(mods) if m in _FREE]
     for order in permutations(free):
         moved = list(mods)
