@@ -9,6 +9,7 @@ calls.py     direct and indirect calls: a function's body stands once, with name
              from and branches; `ret` branches back. Recursive functions keep registers and variables in stack frames.
 branches.py  `brx.idx`, and the ways back: comparisons and branches
 barriers.py  `bar.red`, and barriers with a guard
+dynamic.py   `alloca` and its kin: local memory with a register that says how much of it is taken
 promote.py   `.param` variables of calls that are only read and written whole become registers
 code.py      the line of instructions and labels that these write
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 from ptx import ir
 from ptx.flatten.barriers import guarded_barrier, reduces
 from ptx.flatten.calls import link, reached
+from ptx.flatten.dynamic import is_dynamic
 from ptx.flatten.promote import promote
 
 __all__ = ["flatten", "reached"]
@@ -35,4 +37,4 @@ def flatten(module: ir.Module, kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _is_rich(inst: ir.Inst) -> bool:
-    return inst.op in ("call", "brx") or reduces(inst) or guarded_barrier(inst)
+    return inst.op in ("call", "brx") or is_dynamic(inst) or reduces(inst) or guarded_barrier(inst)
