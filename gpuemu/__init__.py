@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from interp.launch import Result as Result
     from interp.memory import sparse as sparse
     from interp.metrics import Metrics as Metrics
+    from interp.structure import Structure as Structure
     from interp.tensor_map import TensorMap as TensorMap
     from ptx.errors import GpuemuError as GpuemuError
     from ptx.errors import InvalidInput as InvalidInput
     from ptx.errors import LaunchFailure as LaunchFailure
     from ptx.errors import Unsupported as Unsupported
+    from ptx.join import join as join
 
 _HOME = {
     "Input": "gpuemu.gate.declare",
@@ -50,12 +52,14 @@ _HOME = {
     "Metrics": "interp.metrics",
     "TensorDescriptor": "gpuemu.tensor_descriptor",
     "LaneCounts": "interp.lane_counts",
+    "Structure": "interp.structure",
     "TensorMap": "interp.tensor_map",
     "sparse": "interp.memory",
     "GpuemuError": "ptx.errors",
     "InvalidInput": "ptx.errors",
     "LaunchFailure": "ptx.errors",
     "Unsupported": "ptx.errors",
+    "join": "ptx.join",
 }
 
 __all__ = ["bounds", "schemas", *_HOME]
