@@ -36,7 +36,16 @@ test: $(STAMP)
 .judges/PTX_TESTS:
 	git clone --quiet --depth 1 https://github.com/vosen/ptx_tests $@ || echo "no ptx_tests: it will be skipped" >&2
 
-judges: $(STAMP) | .judges/ZLUDA .judges/PTX_TESTS
+# numba-cuda replaces parts of numba, so the compilers have an environment of their own.
+.judges/compilers: pyproject.toml
+	$(PYTHON) -m venv $@ && $@/bin/python -m pip install --disable-pip-version-check --quiet \
+		$$($(PYTHON) -c 'import tomllib; print(*(r.partition(";")[0].strip() for r in tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["judges"]))') \
+		|| { rm -rf $@; mkdir -p $@; echo "no compilers: their tests will be skipped" >&2; }
+	touch $@
+
+judges: $(STAMP) .judges/compilers | .judges/ZLUDA .judges/PTX_TESTS
+	GPUEMU_JUDGES_PYTHON=$$(ls $(CURDIR)/.judges/compilers/bin/python 2>/dev/null || echo $(PY)) \
+	GPUEMU_NVCC=$${GPUEMU_NVCC:-$$(command -v nvcc || ls $(CURDIR)/.judges/compilers/lib/python3*/site-packages/nvidia/cu13/bin/nvcc 2>/dev/null)} \
 	$(PY) -m pytest tests -m judge -n 2 --dist loadfile $(ARGS)
 
 # On Debian: an arm64 Python from its packages, unpacked into .judges/ and run by qemu-user; installs nothing.

@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from interp.launch import Result as Result
     from interp.memory import sparse as sparse
     from interp.metrics import Metrics as Metrics
+    from interp.structure import Structure as Structure
     from interp.tensor_map import Im2col as Im2col
     from interp.tensor_map import TensorMap as TensorMap
     from ptx.errors import GpuemuError as GpuemuError
     from ptx.errors import InvalidInput as InvalidInput
     from ptx.errors import LaunchFailure as LaunchFailure
     from ptx.errors import Unsupported as Unsupported
+    from ptx.join import join as join
 
 _HOME = {
     "Input": "gpuemu.gate.declare",
@@ -53,6 +55,7 @@ _HOME = {
     "TensorDescriptor": "gpuemu.tensor_descriptor",
     "TensorDescriptorIm2Col": "gpuemu.tensor_descriptor",
     "LaneCounts": "interp.lane_counts",
+    "Structure": "interp.structure",
     "Im2col": "interp.tensor_map",
     "TensorMap": "interp.tensor_map",
     "sparse": "interp.memory",
@@ -60,6 +63,7 @@ _HOME = {
     "InvalidInput": "ptx.errors",
     "LaunchFailure": "ptx.errors",
     "Unsupported": "ptx.errors",
+    "join": "ptx.join",
 }
 
 __all__ = ["bounds", "schemas", *_HOME]

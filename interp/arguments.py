@@ -1,6 +1,7 @@
 """Kernel arguments: what the caller passes, checked against the kernel's parameters and laid out in a block.
 
-Arrays stand for 64-bit pointers, tensor maps for the 128 bytes of a `CUtensorMap`. Integers and floats convert by the
+Arrays stand for 64-bit pointers, tensor maps for the 128 bytes of a `CUtensorMap`, structures for their bytes.
+Integers and floats convert by the
 parameter's type; one that does not fit is an error, not a wrapped value. An integer is allowed for a 64-bit parameter
 (a raw device address, 0 for none).
 """
@@ -8,12 +9,13 @@ parameter's type; one that does not fit is an error, not a wrapped value. An int
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from interp.runtime.layout import TENSOR_MAP_BYTES
+from interp.structure import Structure
 from interp.tensor_map import TensorMap
 from ptx import ir
 from ptx.errors import InvalidInput
@@ -30,17 +32,22 @@ def check_count(kernel: ir.Kernel, args: Sequence[Any]) -> None:
         )
 
 
-def parameter_block(kernel: ir.Kernel, args: Sequence[Any], addresses: dict[int, int]) -> bytearray:
-    """Bytes of the parameter block; `addresses`: device address of the array at each argument position."""
+def parameter_block(kernel: ir.Kernel, args: Sequence[Any], addresses: Mapping[int, Sequence[int]]) -> bytearray:
+    """Bytes of the parameter block; `addresses`: device addresses of the arrays at each argument position."""
     size = max((p.offset + p.size for p in kernel.params), default=0)
     block = bytearray(max(size, 8))
     for i, (param, value) in enumerate(zip(kernel.params, args, strict=True)):
-        data = _bytes_of(kernel, param, value, addresses.get(i))
+        data = _bytes_of(kernel, param, value, addresses.get(i, ()))
         block[param.offset : param.offset + param.size] = data
     return block
 
 
-def _bytes_of(kernel: ir.Kernel, param: ir.Param, value: Any, address: int | None) -> bytes:
+def _bytes_of(kernel: ir.Kernel, param: ir.Param, value: Any, addresses: Sequence[int]) -> bytes:
+    if isinstance(value, Structure):
+        if not param.is_array or param.size != len(value.data):
+            raise _mismatch(kernel, param, f"a structure of {len(value.data)} bytes")
+        return value.encode(addresses)
+    address = addresses[0] if addresses else None
     if isinstance(value, TensorMap):
         if not param.is_array or param.size != TENSOR_MAP_BYTES or address is None:
             raise _mismatch(kernel, param, "a tensor map")

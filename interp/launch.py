@@ -41,7 +41,7 @@ from interp.runtime.measured import WORDS
 from interp.runtime.native import address, prefetch
 from interp.runtime.tensor_memory import TENSOR_MEMORY_BYTES
 from interp.runtime.wgmma import WGMMA_BYTES
-from interp.tensor_map import memory_of
+from interp.structure import memories_of
 from interp.variables import Places, place_globals, place_kernel
 from ptx import ir
 from ptx.contraction import plan as contraction
@@ -51,6 +51,7 @@ from ptx.device import Device
 from ptx.device import device as find_device
 from ptx.errors import InternalError, InvalidInput, LaunchFailure
 from ptx.flatten import flatten, reached
+from ptx.join import join
 from ptx.record import place
 from ptx.targets import runs_on
 from ptx.verify import require
@@ -94,9 +95,9 @@ class Module(Mapping[str, "Entry"]):
 
     @classmethod
     def from_ptx(
-        cls, text: str, target: str | None = None, device: str | None = None, fmad: str | None = None
+        cls, text: str | Sequence[str], target: str | None = None, device: str | None = None, fmad: str | None = None
     ) -> Module:
-        """Load PTX text.
+        """Load PTX text, or several texts that need each other (`ptx.join`).
 
         `target`: the code's architecture, None for the text's `.target`; a different one is an error. `device`: whose
         arithmetic and limits, default the target's. `fmad`: "off" says that bare mul and add stay separate, as
@@ -106,6 +107,8 @@ class Module(Mapping[str, "Entry"]):
 
         Raises InvalidInput for text that is not PTX or is inconsistent."""
         prefetch(BASE_SYMBOLS)
+        if not isinstance(text, str):
+            text = join(text)
         module = decode(text)
         if target is not None and target != module.target:
             raise InvalidInput(
@@ -134,6 +137,9 @@ class Module(Mapping[str, "Entry"]):
                 raise InvalidInput(f"no entry '{name}' in the module", help=f"entries: {known}")
             self._entries[name] = Entry(self, kernel)
         return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == known for known in self)
 
     def __iter__(self) -> Iterator[str]:
         return (k.name for k in self.ir.kernels if k.is_entry)
@@ -309,11 +315,13 @@ class Entry:
 
             observer = Observer(program, hooks)
         recipe = native.recipe
-        memory = [memory_of(a) for a in args]
-        positions = [i for i, array in enumerate(memory) if array is not None]
-        arrays = [array for array in memory if array is not None]
+        memory = [(i, array) for i, a in enumerate(args) for array in memories_of(a)]
+        positions, arrays = [i for i, _ in memory], [array for _, array in memory]
         addresses, allocations = plan(arrays)
-        params = parameter_block(self.kernel, args, dict(zip(positions, addresses, strict=True)))
+        of_argument: dict[int, list[int]] = {}
+        for i, at in zip(positions, addresses, strict=True):
+            of_argument.setdefault(i, []).append(at)
+        params = parameter_block(self.kernel, args, of_argument)
         rows = table([*module.globals.allocations, *allocations])
         prints = print_buffer() if "system_vprintf" in recipe.symbols else None
         before = WORDS * len(self.sites) * metrics  # records of `interp.runtime.measured`

@@ -28,6 +28,8 @@ ALIGN = 1 << 20
 GUARD = 1 << 16
 VARIABLES_BASE = 0x6_0000_0000
 """Device address of the first module-scope variable."""
+CONSTANTS_BASE = 0x5_8000_0000
+"""Device address of the first variable in `.const`; the last one ends below VARIABLES_BASE."""
 FUNCTIONS_BASE = 0x5_0000_0000
 """Address of the module's first function, as pointers to functions hold it; no byte lies there."""
 

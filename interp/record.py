@@ -19,8 +19,10 @@ import numpy as np
 
 from interp.memory import extent, plan
 from interp.result import Result
+from interp.structure import Structure
 from interp.tensor_map import TensorMap, memory_of
 from ptx import ir
+from ptx.errors import Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,6 +173,11 @@ def begin(module: Any, entry: str, names: Sequence[str], args: Sequence[Any], **
     """Note a launch that is about to be made, if anybody is recording."""
     if not _logs:
         return None
+    if any(isinstance(a, Structure) for a in args):
+        raise Unsupported(
+            f"a recorded launch of '{entry}' with a structure",
+            help="launch it outside `recording()`, or pass bytes: replays hold arrays, tensor maps and bytes",
+        )
     arrays = [a for a in map(memory_of, args) if a is not None]
     addresses, allocations = plan(arrays)
     storages = tuple(Storage(a.host, a.low, _bytes_at(a.host, a.high - a.low)) for a in allocations)

@@ -3,8 +3,8 @@
 * kernel parameters: byte offset in the parameter block;
 * `.shared`: address in the CTA's window, static variables first, then the one dynamic array (`.extern .shared`);
 * `.local`: offset in each thread's local memory;
-* `.global` and `.const`: device addresses from `memory.VARIABLES_BASE` on, backed by host bytes that live as long as
-  the module, initialised as the PTX says;
+* `.global` and `.const`: device addresses from `memory.VARIABLES_BASE` and `CONSTANTS_BASE` on, backed by host
+  bytes that live as long as the module, initialised as the PTX says;
 * functions: numbers from `memory.FUNCTIONS_BASE` on, for pointers to functions.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from interp.memory import FUNCTIONS_BASE, GUARD, VARIABLES_BASE, Allocation
+from interp.memory import CONSTANTS_BASE, FUNCTIONS_BASE, GUARD, VARIABLES_BASE, Allocation
 from interp.runtime.layout import SHARED_BASE
 from ptx import ir
 from ptx.types import width
@@ -51,12 +51,13 @@ def place_globals(module: ir.Module) -> Globals:
     """Give module-scope variables addresses and bytes."""
     symbols = {k.name: FUNCTIONS_BASE + 256 * i for i, k in enumerate(module.kernels)}
     allocations, storage, named = [], [], []
-    at = VARIABLES_BASE
     wanted = [v for v in module.variables if v.space in (".global", ".const") and not v.extern]
-    for v in wanted:
-        at = _align(at, max(v.align, 256))
-        symbols[v.name] = at
-        at += v.size + GUARD
+    for space, at in ((".global", VARIABLES_BASE), (".const", CONSTANTS_BASE)):
+        for v in wanted:
+            if v.space == space:
+                at = _align(at, max(v.align, 256))
+                symbols[v.name] = at
+                at += v.size + GUARD
     for v in wanted:
         data = np.zeros(max(v.size, 1), np.uint8)
         if v.init is not None:

@@ -8,10 +8,10 @@ kernel      labels are unique and every branch target exists, those of `.brancht
             registers are declared, with the type that operands give them; an entry has a body
 instruction the table has it (unknown: Unsupported, once an opcode); its PTX version and sm are met; number of operands
 operand     kind (register, address, vector, pair, integer) and vector length fit the form; width and class of a
-            register fit the operand's type, wider ones only where PTX allows it (ld, st, cvt); predicates where
-            predicates belong and nowhere else; literals: integers for integer types (64 bits at most), 0f/0d/decimal
-            for floats, for untyped bits of their own width too; special registers in mov and cvt only, with their
-            width; names only in mov and cvta, declared; address bases: an integer register of 64 bits, or 32 in
+            register fit the operand's type, wider ones only where PTX allows it (ld, st, cvt but of bf16); predicates
+            where predicates belong and nowhere else; literals: integers for integer types (64 bits at most), decimal
+            and 0f/0d for floats, for untyped bits of their own width too; special registers in mov and cvt only, with
+            their width; names only in mov and cvta, declared; address bases: an integer register of 64 bits, or 32 in
             shared, local, const, param and where the instruction leaves the space open; the variable's state space
 
 The rules on operands were tried on ptxas 12.9 one by one: it refuses what is refused here. It takes integer literals
@@ -174,7 +174,7 @@ class _KernelCheck:
         declared = self._kernel.registers
         if inst.guard is not None and declared.get(inst.guard.reg.name) != inst.guard.reg.type:
             self._undeclared(inst.guard.reg, inst)
-        wider = inst.op in _WIDER_ALLOWED
+        wider = _takes_wider(inst)
         for spec, operand in bound:
             if type(operand) is ir.Reg:  # most operands are plain registers that fit: look no further
                 if declared.get(operand.name) != operand.type:
@@ -242,7 +242,7 @@ class _KernelCheck:
             return
         match operand:
             case ir.Reg():
-                if problem := _register_problem(inst.op, operand, type):
+                if problem := _register_problem(_takes_wider(inst), operand, type):
                     yield problem
             case ir.Sink():
                 if not written:
@@ -319,8 +319,13 @@ def _names_one(inst: ir.Inst, params: tuple[ir.Param, ...]) -> bool:
     return any(isinstance(o, ir.Mem) and isinstance(o.base, ir.Sym) and o.base.name in names for o in inst.operands)
 
 
-def _register_problem(op: str, register: ir.Reg, type: str) -> str | None:
-    if _accepts(register.type, type, 0, op in _WIDER_ALLOWED):
+def _takes_wider(inst: ir.Inst) -> bool:
+    """Whether registers may be wider than the type; those of conversions from and to bf16 may not."""
+    return inst.op in _WIDER_ALLOWED and not (inst.op == "cvt" and ".bf16" in inst.mods)
+
+
+def _register_problem(wider: bool, register: ir.Reg, type: str) -> str | None:
+    if _accepts(register.type, type, 0, wider):
         return None
     return f"register {register.name} is .{register.type}, a .{type} belongs here"
 

@@ -204,23 +204,30 @@ def spread(items: Sequence[Form], most: int) -> list[Form]:
     return out
 
 
-def _operand(type: str, position: int) -> str:
+def _of_bytes(f: Form, type: str) -> bool:
+    """Whether an operand takes a register of 8 bits: packed formats do, and conversions between bf16 and bytes."""
+    bytes_of_bf16 = f.op.name == "cvt" and ".bf16" in f.opcode
+    return width(type) == 8 and (bytes_of_bf16 or types.kind(type) is Kind.PACKED)
+
+
+def _operand(type: str, position: int, of_bytes: bool = False) -> str:
     at = KINDS.index(kind_of(type)) * POSITIONS + position
     if type == "pred":
         return f"%p{at}"
     n = width(type)
-    if n == 8 and types.kind(type) is Kind.PACKED:
+    if of_bytes:
         return f"%c{at}"
     return f"%{'h' if n == 16 else 'r' if n <= 32 else 'd'}{at}"
 
 
-def _result(type: str, suffix: str) -> tuple[str, str]:
+def _result(type: str, suffix: str, of_bytes: bool) -> tuple[str, str]:
     """The register that takes a result, and the instruction that moves it to %o64."""
     n = width(type)
     if n == 1:
         return f"%o{suffix}", f"selp.u64 %o64, 1, 0, %o{suffix}; "
-    if n == 8 and types.kind(type) is Kind.PACKED:
-        return "%o8", "cvt.u64.u8 %o64, %o8; "
+    if of_bytes:
+        extended = "cvt.s32.s8 %q32, %o8; cvt.u64.u32 %o64, %q32; " if type == "s8" else "cvt.u64.u8 %o64, %o8; "
+        return "%o8", extended
     if n == 16:
         return "%o16", "cvt.u64.u16 %o64, %o16; "
     if n <= 32:
@@ -279,7 +286,7 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
             elif spec.name in f.op.writes:
                 written = []
                 for name, type, suffix in zip(spec.names, f.results, "pq", strict=False):
-                    register, move = _result(type, suffix)
+                    register, move = _result(type, suffix, _of_bytes(f, type))
                     if name == CARRY:
                         register, move = "%o32", "addc.u32 %o32, 0, 0; cvt.u64.u32 %o64, %o32; "
                     else:
@@ -292,7 +299,8 @@ def ptx(items: Sequence[Form], lanes: int, target: str = "sm_90a") -> str:
                     p = _operand("pred", next(position))
                     lines.append(f"selp.u32 %t0, 1, 0, {p}; add.cc.u32 %t0, %t0, 0xFFFFFFFF;")
                     continue
-                parts = [_operand(f.sources[p], p) for p in itertools.islice(position, max(next(lengths), 1))]
+                taken = itertools.islice(position, max(next(lengths), 1))
+                parts = [_operand(f.sources[p], p, _of_bytes(f, f.sources[p])) for p in taken]
                 whole = "{" + ", ".join(parts) + "}" if spec.form == "vec" else parts[0]
                 names.append(_part(whole, f.parts.get(spec.name)))
         lines.append(f"{f.opcode} {', '.join(names)};")

@@ -166,6 +166,37 @@ def bar_decide(k: Kit, op: str) -> Any:
     return lambda: take()[0]
 
 
+def _allocated(k: Kit, **_: Any) -> Any:
+    """d = address of a bytes of local memory, at a multiple of n; given back when the function returns (ptx.flatten)"""
+    return None
+
+
+_STACK: dict[str, Any] = {
+    "type": (".u32", ".u64"), "cost": Cost.INT, "since": ((7, 3), 52), "effect": Effect.CALL,
+    "ref": "stack-manipulation-instructions",
+}  # fmt: skip
+isa.op("alloca.type d, a{, #n}", **_STACK,
+       constraint=lambda n=8, **_: None if 0 < n <= 1 << 23 and n & (n - 1) == 0 else "a power of two up to 2^23"
+       )(_allocated)  # fmt: skip
+isa.op("stacksave.type d", **_STACK)(_allocated)
+isa.op("stackrestore.type a", writes=(), **_STACK)(_allocated)
+
+
+def _placed(k: Kit, **_: Any) -> Any:
+    """d = a, the address that ptx.flatten made"""
+    return lambda a: a
+
+
+for _name in ("alloca", "stacksave"):
+    isa.op(f"{_name}.done.type d, a", internal=True, **{**_STACK, "effect": Effect.NONE})(_placed)
+
+
+@isa.op("stackrestore.done", internal=True, writes=(), cost=Cost.INT, ref=_STACK["ref"])
+def stack_restored(k: Kit) -> Any:
+    """what it does stands in front of it (ptx.flatten)"""
+    return lambda: None
+
+
 @isa.op("nanosleep.u32 t", types={"t": "u32"}, writes=(), effect=Effect.ASYNC, cost=Cost.SYNC, since=((6, 3), 70),
         ref="miscellaneous-instructions-nanosleep")
 def nanosleep(k: Kit) -> Any:

@@ -35,10 +35,10 @@ _TYPES = {"d": "dtype", "a": "atype"}
 
 
 def legal(dtype: str, atype: str, ftz: bool, sat: bool, **_: object) -> str | None:
-    """What ptxas accepts: `.ftz` needs f32, and bf16 has neither `.sat` nor conversions with 8-bit integers."""
+    """What ptxas accepts: `.ftz` needs f32, and bf16 has no `.sat`."""
     both = (dtype, atype)
-    if "bf16" in both and (sat or "u8" in both or "s8" in both):
-        return "bf16 has neither '.sat' nor conversions with 8-bit integers"
+    if "bf16" in both and sat:
+        return "bf16 has no '.sat'"
     return "'.ftz' needs f32" if ftz and "f32" not in both else None
 
 
@@ -246,6 +246,7 @@ def toward_zero_32(k: Kit, signed: bool) -> Any:
         vec(".rzi.s8.f32", 0x4348_0000, d=127, why="clamps to the narrow type"),
         vec(".rpi.ftz.s32.f32", 1, d=0, why="a subnormal counts as 0"),
         vec(".rzi.s32.f16", 0xC100, d=0xFFFF_FFFE, why="-2.5"),
+        vec(".rzi.u8.bf16", 0x4380, d=0xFF, why="256 clamps"),
     ],
 )
 def cvt_to_integer(k: Kit, rnd: str, ftz: bool, sat: bool, dtype: str, atype: str) -> Any:

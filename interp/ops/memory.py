@@ -156,6 +156,13 @@ def applypriority(k: Kit, ss: str | None, n: int) -> Any:
     return lambda a: None
 
 
+@isa.op("prefetch{.ss}.tensormap [a]", ss=(".const", ".param"), writes=(), cost=Cost.LOAD_STORE, since=((8, 0), 90),
+        ref="data-movement-and-conversion-instructions-prefetch-prefetchu")
+def prefetch_tensor_map(k: Kit, ss: str | None) -> Any:
+    """a hint, before copies that use the tensor map at a"""
+    return lambda a: None
+
+
 _POLICIES = {"evict_first": 0x12, "evict_last": 0x14, "evict_normal": 0x16, "evict_unchanged": 0x10}
 _SIXTEEN = 0x417F_D70A
 """15.99, by which the assembler's code multiplies a fraction to cut it to four bits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interp.kit import Kit
+from interp.memory import CONSTANTS_BASE, VARIABLES_BASE
 from interp.ops.table import isa
 from interp.runtime.layout import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW
 from ptx.isa import Cost, vec
@@ -152,10 +153,16 @@ def _is_own(k: Kit) -> Any:
 @isa.op("isspacep.space p, a",
         needs={".param": at((7, 7))}, space=_SPACES, types={"p": "pred", "a": "u64"}, writes=("p",), cost=Cost.INT,
         ref="data-movement-and-conversion-instructions-isspacep", since=((2, 0), 20),
-        constraint=lambda space: "not modelled" if space in ("const", "param") else None)
+        constraint=lambda space: "not modelled" if space == "param" else None)
 def isspacep(k: Kit, space: str) -> Any:
     """p = the generic address a lies in the state space"""
     lt, sub, size, both, not_ = k.lt_u(64), k.sub(64), k.const(64, WINDOW), k.and_(1), k.not_(1)
+
+    def constant(a: Any) -> Any:
+        return lt(sub(a, k.const(64, CONSTANTS_BASE)), k.const(64, VARIABLES_BASE - CONSTANTS_BASE))
+
+    if space == "const":
+        return constant
     if space in ("shared", "shared::cta"):
         return _is_own(k)
     if space != "global":
@@ -164,6 +171,6 @@ def isspacep(k: Kit, space: str) -> Any:
     def outside(a: Any) -> Any:
         shared = lt(sub(a, k.const(64, SHARED_WINDOW)), size)
         local = lt(sub(a, k.const(64, LOCAL_WINDOW)), size)
-        return both(not_(shared), not_(local))
+        return both(both(not_(shared), not_(local)), not_(constant(a)))
 
     return outside

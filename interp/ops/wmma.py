@@ -185,12 +185,15 @@ def wmma_alternate(k: Kit, shape: str, atype: str, **_: Any) -> Any:
     return _float(k, shape, atype, "f32", "f32")
 
 
-@isa.op("wmma.mma.sync.aligned.la.lb.m8n8k4{.rnd}.f64.f64.f64.f64 {d}, {a}, {b}, {c}",
-        rnd=(".rn", ".rz", ".rm", ".rp"),
+_ROUNDINGS = (".rn", ".rz", ".rm", ".rp")
+
+
+@isa.op("wmma.mma.sync.aligned.la.lb.m8n8k4{.rnd}.f64.f64.f64.f64{.last} {d}, {a}, {b}, {c}", rnd=_ROUNDINGS,
+        last=_ROUNDINGS, constraint=lambda rnd, last, **_: "one rounding" if rnd and last else None,
         types=lambda **_: _product_types("m8n8k4", "f64", "f64", "f64"), since=((7, 0), 80), **_PRODUCT)
-def wmma_double(k: Kit, rnd: str | None, **_: Any) -> Any:
-    """d = a * b + c of f64, a chain of fused multiply-adds"""
-    multiply = k.warp("warp_wmma_double", (64,) * 2, MODES[rnd or "rn"])
+def wmma_double(k: Kit, rnd: str | None, last: str | None, **_: Any) -> Any:
+    """d = a * b + c of f64, a chain of fused multiply-adds; nvcc writes the rounding last, the manual in front"""
+    multiply = k.warp("warp_wmma_double", (64,) * 2, MODES[rnd or last or "rn"])
     return lambda a, b, c: multiply(*a, *b, *c)
 
 

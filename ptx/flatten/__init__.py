@@ -9,6 +9,7 @@ calls.py     direct and indirect calls: a function's body stands once, with name
              from and branches; `ret` branches back. Recursive functions keep registers and variables in stack frames.
 branches.py  `brx.idx`, and the ways back: comparisons and branches
 barriers.py  `bar.red`, and barriers with a guard or a number in a register
+dynamic.py   `alloca` and its kin: local memory with a register that says how much of it is taken
 halves.py    registers of 128 bits become two of 64
 promote.py   `.param` variables of calls that are only read and written whole become registers
 code.py      the line of instructions and labels that these write
@@ -21,6 +22,7 @@ from __future__ import annotations
 from ptx import ir
 from ptx.flatten.barriers import guarded_barrier, numbered, reduces
 from ptx.flatten.calls import link, reached
+from ptx.flatten.dynamic import is_dynamic
 from ptx.flatten.halves import halved
 from ptx.flatten.promote import promote
 
@@ -37,4 +39,5 @@ def flatten(module: ir.Module, kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _is_rich(inst: ir.Inst) -> bool:
-    return inst.op in ("call", "brx") or reduces(inst) or guarded_barrier(inst) or numbered(inst)
+    rich = inst.op in ("call", "brx") or is_dynamic(inst) or reduces(inst)
+    return rich or guarded_barrier(inst) or numbered(inst)

@@ -13,7 +13,7 @@ in frames of a stack of STACK_BYTES a thread; one register holds the frame's add
 
 A function that many places call is one piece of code, so lanes that call it from different places may run it together.
 Functions of the device's runtime have no body: `vprintf` and `__assertfail` are instructions of their own here (chapter
-`system` of the instruction table); any other is Unsupported.
+`system` of the instruction table), others got one before (`ptx.device_runtime`); the rest is Unsupported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from collections.abc import Iterator
 import msgspec
 
 from ptx import ir
+from ptx.device_runtime import defined_functions
 from ptx.errors import InvalidInput, Unsupported
+from ptx.flatten import dynamic
 from ptx.flatten.barriers import check_number, guarded_barrier, numbered, reduce_at_barrier, reduces
 from ptx.flatten.branches import branch_by_index
 from ptx.flatten.code import Code
@@ -32,7 +34,7 @@ from ptx.record import place
 from ptx.types import width
 
 RUNTIME = ("vprintf", "__assertfail")
-"""Functions of the device runtime that are modelled."""
+"""Functions of the device runtime that are instructions here."""
 STACK_FULL = "the stack of recursive calls is full"
 NO_FUNCTION = "a call through a pointer to none of the functions that it may reach"
 NO_LABEL = "the index of brx.idx lies outside its list"
@@ -132,7 +134,7 @@ class _Linker:
         self.kernel, self.graph, self.code = kernel, _Graph(module, kernel), Code()
         self.main = Function(kernel, "", recursive=False)
         self.functions = {
-            name: Function(k, f"{name}::", recursive=name in self.graph.recursive)
+            name: Function(dynamic.with_note(k), f"{name}::", recursive=name in self.graph.recursive)
             for name, k in self.graph.functions.items()
         }
         self.returns: dict[str, list[str]] = {name: [] for name in self.functions}
@@ -142,12 +144,16 @@ class _Linker:
         if self.graph.recursive:
             code.variable(STACK, STACK_BYTES, 16)
             code.put("mov.u64", self._frame(), ir.Sym(STACK), at=start, why=_CALL)
+        if any(dynamic.allocates(f.kernel) for f in (self.main, *self.functions.values())):
+            dynamic.begin(code, start)
         self._body(self.main)
         last = self.kernel.blocks[-1].insts[-1:]
         if not last or last[0].op not in ("ret", "exit", "trap", "bra") or last[0].guard is not None:
             code.put("ret", at=start, why="the end of the kernel")
         for function in self.functions.values():
             code.label(function.entry)
+            if dynamic.allocates(function.kernel):
+                dynamic.note(code, function.prefix, function.kernel.loc or start)
             self._body(function)
             code.put("bra", ir.Sym(function.leave), at=function.kernel.loc or start, why=_CALL)
         for name, function in self.functions.items():  # behind all bodies: only now are all ways back known
@@ -162,6 +168,8 @@ class _Linker:
     def _way_back(self, function: Function, sites: list[str], at: ir.Loc) -> None:
         """Where the function's `ret` branches to."""
         self.code.label(function.leave)
+        if dynamic.allocates(function.kernel):
+            dynamic.give_back(self.code, function.prefix, at)
         if len(sites) == 1:
             self.code.put("bra", ir.Sym(sites[0]), at=at, why=_CALL)
         else:
@@ -189,11 +197,20 @@ class _Linker:
                     self._call(f, inst)
                 elif inst.op == "brx":
                     self._indexed(f, inst)
+                elif dynamic.is_dynamic(inst):
+                    self._dynamic(f, inst)
                 elif reduces(inst) or guarded_barrier(inst) or numbered(inst):
                     self._barrier(f, inst)
                 else:
                     for made in f.instruction(inst, self.code):
                         self.code.copy(made)
+
+    def _dynamic(self, f: Function, inst: ir.Inst) -> None:
+        """Memory for `alloca`."""
+        past = self._skip(f, inst)
+        dynamic.rewrite(self.code, inst, tuple(f.operand(o) for o in inst.operands))
+        if past:
+            self.code.label(past)
 
     def _barrier(self, f: Function, inst: ir.Inst) -> None:
         """A barrier that reduces a predicate, has a guard, or its number in a register."""
@@ -335,7 +352,8 @@ class _Linker:
             raise Unsupported(
                 f"the function `{callee.name}` has no body in the module",
                 where=place(inst),
-                help=f"link the library that defines it; of the device's runtime, {', '.join(RUNTIME)} are modelled",
+                help="join it with the text that defines it (ptx.join); of the device's runtime these are modelled: "
+                + ", ".join((*RUNTIME, *sorted(defined_functions()))),
             )
         code = self.code
         words: list[ir.Operand] = []

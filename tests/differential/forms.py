@@ -133,7 +133,21 @@ def _modifier(op: Op, m: re.Match[str], rng: Random, fixed: Mapping[str, str]) -
 
 
 def draw(op: Op, rng: Random, variety: int = 0) -> Drawn:
-    """A random form of a record without effects. `variety`: see `programs.batch`."""
+    """A random form of a record without effects, that a text can hold. `variety`: see `programs.batch`."""
+    while True:
+        drawn, operands = _draw(op, rng, variety)
+        if not (op.name == "cvt" and ".bf16" in drawn.text) or all(_is_exact(p, t) for p, t in operands):
+            return drawn
+
+
+def _is_exact(operand: str, type: str) -> bool:
+    """Whether an operand of a conversion of bf16 is a literal, or a register of the type's own width."""
+    stem = operand.rstrip("0123456789")
+    return not stem.startswith("%") or POOLS.get(width(type), ("",))[0] == stem
+
+
+def _draw(op: Op, rng: Random, variety: int) -> tuple[Drawn, list[tuple[str, str]]]:
+    """A form, and its single operands with their types."""
     pick = limited(op, rng, variety)
     text, mods = opcode(op, pick)
     while op.counted and width(mods["type"]) < 32:  # parts of 8 bits have no registers here
@@ -170,7 +184,10 @@ def draw(op: Op, rng: Random, variety: int = 0) -> Drawn:
             parts.append(_register(op, type, rng, True))
         else:
             parts.append(_source(op, type, rng))
-    return Drawn(f"{text} {', '.join(parts)}" if parts else text, op)
+    single = [
+        (part, types[spec.name][0]) for spec, part in zip(op.operands, parts, strict=False) if not part.startswith("{")
+    ]
+    return Drawn(f"{text} {', '.join(parts)}" if parts else text, op), single
 
 
 def _parts(op: Op, mods: Mapping[str, Any], rng: Random) -> dict[str, str | None]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from interp.launch import Module
+from interp.launch import Module, recording
+from interp.structure import Structure
 from ptx.errors import InvalidInput, LaunchFailure, Unsupported
 from tests.engine.assembly import entry, text
 
@@ -163,3 +164,33 @@ def test_only_what_changes_no_code_is_left_out_of_the_key(text: str, is_noise: b
     from interp.engine.compiled import essence
 
     assert (essence(f"add.u32 %r1, %r1, 1;\n{text}\nret;\n") == "add.u32 %r1, %r1, 1;\nret;") == is_noise
+
+
+def test_a_structure_with_addresses_in_it() -> None:
+    """`struct { int* out; int n; float* x; }` by value, as CUDA C++ passes it."""
+    out, x = np.zeros(32, np.uint32), np.arange(32, dtype=np.float32)
+    ptx = """
+        .version 8.0\n.target sm_80\n.address_size 64
+        .visible .entry k(.param .align 8 .b8 s[24]) {
+            .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<4>;
+            ld.param.u64 %rd1, [s]; ld.param.u32 %r1, [s+8]; ld.param.u64 %rd2, [s+16]; mov.u32 %r2, %tid.x;
+            mul.wide.u32 %rd3, %r2, 4; add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;
+            ld.global.f32 %f1, [%rd2]; cvt.rzi.u32.f32 %r3, %f1; add.u32 %r3, %r3, %r1; st.global.u32 [%rd1], %r3; ret;
+        }"""
+    kernel = Module.from_ptx(ptx)["k"]
+    data = bytes(8) + (1000).to_bytes(4, "little") + bytes(12)
+    result = kernel.launch((1,), (32,), [Structure(data, {0: out, 16: x})])
+    assert result.findings == () and (out == 1000 + np.arange(32)).all()
+    result = kernel.launch((1,), (32,), [Structure(data, {0: out[:8], 16: x})], names=["s"])
+    assert [(f.kind, f.array, f.index) for f in result.findings] == [("out-of-bounds", "s", (8,))]
+    with pytest.raises(InvalidInput, match="a structure of 16 bytes"):
+        kernel.launch((1,), (32,), [Structure(data[:16], {0: out})])
+    with pytest.raises(InvalidInput, match="8 bytes at offset 20 of a structure of 24"):
+        Structure(data, {20: out})
+    with recording(), pytest.raises(Unsupported, match="with a structure"):
+        kernel.launch((1,), (32,), [Structure(data, {0: out, 16: x})])
+
+
+def test_names_that_a_module_has_not() -> None:
+    module = Module.from_ptx(text(NOTHING))
+    assert "k" in module and "kernel" not in module

@@ -243,3 +243,25 @@ def test_cache_operators_change_nothing(operator: str) -> None:
     source = np.arange(32, dtype=np.uint32) + 5
     body = f"ld.param.u64 %rd2, [p1];\nmad.wide.u32 %rd3, %r0, 4, %rd2;\nld.global{operator}.u32 %r3, [%rd3];\n{STORE}"
     assert (words(body, source) == source).all()
+
+
+def test_generic_addresses_of_constants() -> None:
+    """Code that is not optimised asks for them (`__isConstant`)."""
+    body = """
+        mov.u64 %rd4, table;
+        cvta.const.u64 %rd5, %rd4;
+        mov.u64 %rd6, word;
+        isspacep.const %p1, %rd5;
+        isspacep.global %p2, %rd5;
+        isspacep.const %p3, %rd6;
+        isspacep.global %p4, %rd6;
+        isspacep.const %p5, %rd1;
+        ld.u32 %r3, [%rd5+4];
+        @%p1 add.u32 %r3, %r3, 1000;
+        @%p2 add.u32 %r3, %r3, 2000;
+        @%p3 add.u32 %r3, %r3, 4000;
+        @%p4 add.u32 %r3, %r3, 8000;
+        @%p5 add.u32 %r3, %r3, 16000;
+    """
+    outside = ".const .align 4 .u32 table[2] = {5, 6};\n.global .align 4 .u32 word;\n"
+    assert (words(body + STORE, outside=outside) == 9006).all()
