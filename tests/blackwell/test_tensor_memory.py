@@ -287,5 +287,5 @@ def test_other_targets_have_no_tensor_memory() -> None:
 
 
 def test_rtx_blackwell_has_none_either() -> None:
-    with pytest.raises(gpuemu.Unsupported, match="sm_120 has no tensor memory"):
+    with pytest.raises(gpuemu.InvalidInput, match="needs sm_100f or sm_110f, the text says sm_120a"):
         launch(kernel("", target="sm_120a"))

@@ -264,7 +264,8 @@ def products(w: _Writer) -> None:
             pool = POOL_D if spec.name == "d" else "%r"
             parts.append("{" + ", ".join(f"{pool}{i}" for i in range(count)) + "}")
         else:
-            parts.append({"a": "%a5", "b": "%a6", "p": forms.register(1, rng)}[spec.name])
+            registers = {"a": "%a5", "b": "%a6", "p": forms.register(1, rng), "e": forms.register(32, rng)}
+            parts.append(registers[spec.name])
     for i in range(types["d"][1]):
         w.put(f"mov.b32 {POOL_D}{i}, {forms.register(32, rng)}")
     w.put(w.draw_syntax("wgmma.fence"))
