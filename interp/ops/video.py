@@ -16,7 +16,8 @@ meant (`gpuemu conform`, every form). It is not always what the manual says:
 * vmad takes all of a register and c for signed, whatever their types are; of `.sat` with a scale the shift is logical
   where the result is unsigned. `dtype` says nothing.
 
-The assembler takes an operand c that nothing uses; that is refused here, as by the manual.
+ptxas up to 13.0 puts the upper half of a result into d.h1; that of 13.4 puts the lower half there, as the manual and
+this module do. The assembler takes an operand c that nothing uses; that is refused here, as by the manual.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def skip_unless_it_tells(cpu: str) -> None:
 
 def digests(cpu: str, names: tuple[str, ...], folder: Path) -> dict[str, str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("GPUEMU_CPU")}
-    env.update(CPUS[cpu], PYTHONPATH=str(ROOT))
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env.update(CPUS[cpu], PYTHONPATH=path)
     if cpu != "host":
         env["GPUEMU_CACHE_DIR"] = str(folder / cpu)
     command = [sys.executable, "-m", "tests.portability.programs", *names]
