@@ -22,7 +22,7 @@ _ATOM: dict[str, Any] = {
     "sem": (".relaxed", ".acquire", ".release", ".acq_rel"), "scope": SCOPES,
     "ss": (".global", ".shared", ".shared::cta", ".shared::cluster"), "hint": (".L2::cache_hint",),
     "effect": Effect.ATOMIC, "varies": Varies.ALWAYS, "cost": Cost.ATOMIC, "since": ((8, 3), 90),
-    "needs": {"scope.sys": at((8, 4), 90)},
+    "discards": ("d",), "needs": {"scope.sys": at((8, 4), 90)},
     "ref": "parallel-synchronization-and-communication-instructions-atom",
 }  # fmt: skip
 _MEMORY: dict[str, Any] = {

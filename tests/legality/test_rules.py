@@ -48,6 +48,7 @@ RULES = [
     ("cp.async.global.ca.shared [%d1], [%d2], 4;", (9, 4), "sm_90", "not modelled"),
     ("ld.global.L2::cache_hint.b128 %q1, [%d1];", (9, 4), "sm_90", "does not take these operands"),
     ("st.release.sys.b128 [%d1], %q1;", (8, 3), "sm_90", "needs PTX 8.4"),
+    ("atom.global.b128.exch _, [%d1], %q1;", (9, 4), "sm_90", ""),
     ("ld.shared.nc.b128 %q1, [%d1];", (9, 4), "sm_90", "not modelled"),
     ("ld.volatile.local.b128 %q1, [%d1];", (9, 0), "sm_90", "needs PTX 9.1"),
     ("vadd.u32.u32.u32 %r1.b0, %r2, %r3, %r4;", (6, 3), "sm_75", ""),
