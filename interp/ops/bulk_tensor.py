@@ -32,10 +32,12 @@ _PREFETCH = "data-movement-and-conversion-instructions-cp-async-bulk-prefetch-te
 _REDUCE = "data-movement-and-conversion-instructions-cp-reduce-async-bulk-tensor"
 _BASE: dict[str, Any] = {"effect": Effect.ASYNC, "cost": Cost.ASYNC, "writes": (), "hint": (".L2::cache_hint",),
                          "counted": ("map",)}  # fmt: skip
-_PAIR = {",".join(_GROUPS): at((8, 6), 100, *BLACKWELL)}
-_HOPPER: dict[str, Any] = {**_BASE, "since": ((8, 0), 90), "needs": {"dst.shared::cta": at((8, 6), 90), **_PAIR}}
+_NEEDS = {
+    ",".join(_GROUPS): at((8, 6), 100, *BLACKWELL), ".im2col::w::128": at((8, 6), 100, *BLACKWELL),
+}  # fmt: skip
+_HOPPER: dict[str, Any] = {**_BASE, "since": ((8, 0), 90), "needs": {"dst.shared::cta": at((8, 6), 90), **_NEEDS}}
 _BLACKWELL: dict[str, Any] = {
-    **_BASE, "since": ((8, 6), 100), "needs": {"dst.shared::cluster": at((8, 6), 100, *BLACKWELL), **_PAIR},
+    **_BASE, "since": ((8, 6), 100), "needs": {"dst.shared::cluster": at((8, 6), 100, *BLACKWELL), **_NEEDS},
 }  # fmt: skip
 _POLICY = {"policy": "b64"}
 
@@ -179,7 +181,7 @@ def tensor_wide(k: Kit, dim: str, dst: str, mode: str | None, late: str | None, 
 
 
 @isa.op(_load_line("dim", info=True, many=True), dim=_IMAGES, types=_wide(ctas="u16"), constraint=_once(True),
-        ref=_LOAD, **_modes(".im2col::w", ".im2col::w::128"), **_BLACKWELL)
+        ref=_LOAD, only=BLACKWELL, **_modes(".im2col::w", ".im2col::w::128"), **_BLACKWELL)
 def tensor_wide_many(k: Kit, dim: str, mode: str | None, late: str | None, **_: Any) -> Any:
     """as without multicast, to the same place of each CTA of the cluster whose rank is a bit of `ctas`"""
     return _copy(k, "async_tensor_load", (int(dim[0]), SPACE_CLUSTER, 1, _mode(mode, late)), True)
@@ -245,7 +247,7 @@ def tensor_prefetch(k: Kit, **_: Any) -> Any:
 
 
 @isa.op(_PREFETCH_LINE.format(dims="2d", info=""), types=_POLICY, constraint=_once(True, 5), ref=_PREFETCH,
-        **_stored(".tile::gather4"), **_BLACKWELL)
+        only=BLACKWELL, **_stored(".tile::gather4"), **_BLACKWELL)
 def tensor_prefetch_rows(k: Kit, **_: Any) -> Any:
     """a hint: nothing happens"""
     return lambda *_: None
@@ -259,7 +261,7 @@ def tensor_prefetch_columns(k: Kit, **_: Any) -> Any:
 
 
 @isa.op(_PREFETCH_LINE.format(dims="dim", info=", {info}"), dim=_IMAGES, types=_wide(), constraint=_once(True),
-        ref=_PREFETCH, **_stored(".im2col::w", ".im2col::w::128"), **_BLACKWELL)
+        ref=_PREFETCH, only=BLACKWELL, **_stored(".im2col::w", ".im2col::w::128"), **_BLACKWELL)
 def tensor_prefetch_wide(k: Kit, **_: Any) -> Any:
     """a hint: nothing happens"""
     return lambda *_: None

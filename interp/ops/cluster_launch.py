@@ -10,15 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 from interp.kit import Kit
-from interp.ops.table import isa
+from interp.ops.table import CONVERTING, isa
 from ptx.isa import Cost, Effect, vec
+from ptx.targets import at
 
 _REF = "parallel-synchronization-and-communication-instructions-clusterlaunchcontrol-"
 _SINCE = ((8, 6), 100)
 
 
 @isa.op("clusterlaunchcontrol.try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.many}.b128 [a], [bar]",
-        many=(".multicast::cluster::all",), effect=Effect.ASYNC, cost=Cost.ASYNC, since=_SINCE, writes=(),
+        needs={".multicast::cluster::all": at((8, 6), 100, *CONVERTING)}, many=(".multicast::cluster::all",),
+        effect=Effect.ASYNC, cost=Cost.ASYNC, since=_SINCE, writes=(),
         ref=_REF + "try-cancel")
 def try_cancel(k: Kit, shared_cta: bool, many: str | None) -> Any:
     """ask for the next cluster that has not started; the answer comes to a some time, or to all CTAs of the cluster"""

@@ -108,6 +108,7 @@ def mma_mxf8f6f4(k: Kit, atype: str, btype: str, **_: Any) -> Any:
 
 
 SIZES = (".block_scale", ".block_scale.scale_vec::2X", ".block_scale.scale_vec::4X")
+FOUR_NEEDS = {".block_scale.scale_vec::4X stype.ue8m0": at((9, 1), 120)}
 
 
 def legal_four(first: str | None, kind: str | None, before: str | None, after: str | None, stype: str) -> str | None:
@@ -123,7 +124,7 @@ def legal_four(first: str | None, kind: str | None, before: str | None, after: s
 
 @isa.op("mma.sync.aligned{.first}{.before}.m16n8k64.row.col{.kind}{.after}.f32.e2m1.e2m1.f32.stype" + _OPERANDS,
         first=MX4, kind=MX4, before=SIZES, after=SIZES, stype=(".ue8m0", ".ue4m3"), types=SCALED_TYPES,
-        constraint=legal_four, since=((8, 7), 120), only=("120f",), **COMMON)
+        constraint=legal_four, since=((8, 7), 120), only=("120f",), needs=FOUR_NEEDS, **COMMON)
 def mma_mxf4(k: Kit, before: str | None, after: str | None, stype: str, **_: Any) -> Any:
     """d = (a * scales) * (b * scales) + c of FP4, two or four scales for each row of a and column of b"""
     vector = 4 if (before or after or "").endswith("4X") else 2

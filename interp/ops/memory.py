@@ -47,9 +47,9 @@ _OPERATORS = {"ld": ("ca", "cg", "cs", "lu", "cv"), "ld.nc": ("ca", "cg", "cs"),
 _MEANT = {"ld": "acquire", "st": "release"}
 
 
-def _combination(name: str, ss: str | None, vec: str | None, type: str, order: str | None = None,
-                 cop: str | None = None, l1: str | None = None, l2: str | None = None, hint: str | None = None,
-                 prefetch: str | None = None, nc: str | None = None) -> str | None:
+def combination(name: str, ss: str | None, vec: str | None, type: str, order: str | None = None,
+                cop: str | None = None, l1: str | None = None, l2: str | None = None, hint: str | None = None,
+                prefetch: str | None = None, nc: str | None = None) -> str | None:
     """Why ptxas refuses modifiers of a load or store together, or None. One question a line: which orders and cache
     operators there are, what excludes what, and which spaces have caches."""
     sem = order.partition(".")[0] if order else None
@@ -82,8 +82,6 @@ def _combination(name: str, ss: str | None, vec: str | None, type: str, order: s
     return None
 
 
-
-
 def space_name(ss: str | None) -> str:
     """The state space that the kit knows (generic without one)."""
     if ss == "shared::cluster":
@@ -100,7 +98,7 @@ def _length(vec: str | None) -> int:
 @isa.op(f"ld{{.order}}{{.ss}}{_TAIL.replace('{.l1}', '{.nc}{.l1}')} {{d}}, [a]{{, policy if hint}}",
         needs=_WIDE, **_LD,
         types=lambda vec, type, **_: {"d": (type, _length(vec)), "policy": "b64"}, effect=Effect.LOAD,
-        cost=Cost.LOAD_STORE, constraint=lambda **mods: _combination("ld", **mods),
+        cost=Cost.LOAD_STORE, constraint=lambda **mods: combination("ld", **mods),
         ref="data-movement-and-conversion-instructions-ld")
 def ld(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:
     """d = memory at a; a vector is one access"""
@@ -122,7 +120,7 @@ def ldu(k: Kit, ss: str | None, vec: str | None, type: str) -> Any:
         needs=_WIDE, **{k: v for k, v in _LD.items() if k not in ("nc", "ss")},
         ss=tuple(s for s in SPACES if s != ".const"),
         types=lambda vec, type, **_: {"b": (type, _length(vec)), "policy": "b64"}, effect=Effect.STORE,
-        cost=Cost.LOAD_STORE, constraint=lambda **mods: _combination("st", **mods),
+        cost=Cost.LOAD_STORE, constraint=lambda **mods: combination("st", **mods),
         ref="data-movement-and-conversion-instructions-st", writes=())
 def st(k: Kit, ss: str | None, vec: str | None, type: str, **_: Any) -> Any:
     """memory at a = b; a vector is one access"""
@@ -199,7 +197,7 @@ _ATOM: dict[str, Any] = {
 }
 
 
-def _legal_hint(ss: str | None = None, hint: str | None = None, **_: object) -> str | None:
+def legal_hint(ss: str | None = None, hint: str | None = None, **_: object) -> str | None:
     return "a cache policy is for global memory" if hint and ss not in (None, "global") else None
 
 
@@ -218,7 +216,7 @@ def _legal_atom(op: str, type: str, noftz: str | None = None, **mods: Any) -> st
         "add": ("u32", "u64", "s32"),
     }[op]
     if type in allowed or (op == "add" and floats):
-        return _legal_hint(**mods)
+        return legal_hint(**mods)
     if op in ("min", "max") and half:
         return f"'.{op}' of {type} is for vectors"
     return f"'.{op}' does not take {type}"

@@ -113,7 +113,7 @@ _BLOCKS = {
     ("kind::mxf4nvf4", "scale_vec::2X"): 32, ("kind::mxf4nvf4", "block32"): 32,
     ("kind::mxf4nvf4", "scale_vec::4X"): 16, ("kind::mxf4nvf4", "block16"): 16,
 }  # fmt: skip
-SCALED = {
+SCALED: dict[str, Any] = {
     **_THREAD, "kind": (".kind::mxf8f6f4", ".kind::mxf4", ".kind::mxf4nvf4"), "types": OPERANDS,
     "vector": (".scale_vec::1X", ".scale_vec::2X", ".scale_vec::4X", ".block16", ".block32"),
     "needs": {

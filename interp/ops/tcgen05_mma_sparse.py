@@ -22,10 +22,12 @@ from interp.ops.tcgen05_mma import (
     stationary,
     types_masked,
 )
+from ptx.targets import at
 
 _REF = "tcgen05-instructions-tcgen05-mma-sp"
 _PLAIN = {**PLAIN, "ref": _REF}
-_SCALED = {**SCALED, "ref": _REF}
+_FOURS = {".kind::mxf4,.kind::mxf4nvf4": at((8, 6), 100, "100a", "103a", "110a")}
+_SCALED = {**SCALED, "needs": {**SCALED["needs"], **_FOURS}, "ref": _REF}
 _STATIONARY = {**STATIONARY, "ref": "tcgen05-instructions-tcgen05-mma-ws-sp"}
 
 

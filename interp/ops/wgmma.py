@@ -55,9 +55,9 @@ def legal_half(dtype: str, atype: str, btype: str, **mods: Any) -> str | None:
     return legal_signs(**mods)
 
 
-def _integer_shapes() -> tuple[str, ...]:
+def integer_shapes(k: int) -> tuple[str, ...]:
     """Columns are 8, 16, 24 or multiples of 16."""
-    return tuple(s for s in shapes(32) if columns(s[1:]) in (8, 24) or columns(s[1:]) % 16 == 0)
+    return tuple(s for s in shapes(k) if columns(s[1:]) in (8, 24) or columns(s[1:]) % 16 == 0)
 
 
 def flags_of(sa: int, sb: int, ta: int, tb: int, in_registers: bool) -> int:
@@ -132,7 +132,7 @@ def wgmma_fp8_registers(k: Kit, shape: str, dtype: str, atype: str, btype: str, 
 
 
 _INT: dict[str, Any] = {
-    "shape": _integer_shapes(), "atype": (".s8", ".u8"), "btype": (".s8", ".u8"), "effect": Effect.WARP,
+    "shape": integer_shapes(32), "atype": (".s8", ".u8"), "btype": (".s8", ".u8"), "effect": Effect.WARP,
     "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "only": ONLY, "ref": _REF, "in_place": ("d",),
     "needs": {"atype.s8 btype.u8": at((8, 4), 90, "90a"), "atype.u8 btype.s8": at((8, 4), 90, "90a")},
 }  # fmt: skip
@@ -161,7 +161,7 @@ def wgmma_int_registers(k: Kit, shape: str, satfinite: bool, atype: str, btype: 
     return _integer(k, shape, satfinite, atype, btype, machine.A_IN_REGISTERS)
 
 
-_BITS = {**_INT, "shape": shapes(256), "atype": (".b1",), "btype": (".b1",)}
+_BITS = {**_INT, "shape": integer_shapes(256), "atype": (".b1",), "btype": (".b1",)}
 
 
 def _bits(k: Kit, shape: str, flags: int) -> Any:

@@ -10,11 +10,12 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.ops.table import isa
-from interp.ops.wgmma import OUT, columns, flags_of, legal_half, legal_signs, shapes
+from interp.ops.wgmma import ONLY, OUT, columns, flags_of, integer_shapes, legal_half, legal_signs, shapes
 from interp.runtime import wgmma as machine
 from interp.tensorcore.model import F32, KINDS
 from interp.tensorcore.table import arithmetic
 from ptx.isa import Cost, Effect, Varies
+from ptx.targets import at
 
 _SINCE = ((8, 2), 90)
 _REF = "asynchronous-warpgroup-level-matrix-instructions-wgmma-mma-async-sp"
@@ -68,8 +69,8 @@ def _float(k: Kit, shape: str, dtype: str, atype: str, btype: str, flags: int, f
 
 
 _COMMON: dict[str, Any] = {
-    "effect": Effect.WARP, "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "ref": _REF,
-    "in_place": ("d",),
+    "effect": Effect.WARP, "varies": Varies.ALWAYS, "cost": Cost.TENSOR, "since": _SINCE, "only": ONLY,
+    "ref": _REF, "in_place": ("d",),
 }  # fmt: skip
 _HALF = {
     **_COMMON, "shape": shapes(32), "dtype": (".f32", ".f16"), "atype": (".f16", ".bf16"), "btype": (".f16", ".bf16"),
@@ -119,7 +120,8 @@ _declare(_TF32)
 _declare(_FP8)
 
 _INT = {
-    **_COMMON, "shape": shapes(64), "atype": (".s8", ".u8"), "btype": (".s8", ".u8"),
+    **_COMMON, "shape": integer_shapes(64), "atype": (".s8", ".u8"), "btype": (".s8", ".u8"),
+    "needs": {"atype.s8 btype.u8": at((8, 4), 90, "90a"), "atype.u8 btype.s8": at((8, 4), 90, "90a")},
     "constraint": lambda f=0, **_: _selector(f, 0),
 }  # fmt: skip
 

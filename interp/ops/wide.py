@@ -10,9 +10,10 @@ from typing import Any
 
 from interp.kit import Kit
 from interp.kits.llvm import SPACE_CODES
-from interp.ops.memory import CACHING, ORDERS, SCOPES, SPACES, space_name
+from interp.ops.memory import CACHING, ORDERS, SCOPES, SPACES, combination, legal_hint, space_name
 from interp.ops.table import isa
 from ptx.isa import Cost, Effect, Varies, vec
+from ptx.targets import at
 from ptx.types import width
 
 _REF = "data-movement-and-conversion-instructions-"
@@ -21,10 +22,12 @@ _ATOM: dict[str, Any] = {
     "sem": (".relaxed", ".acquire", ".release", ".acq_rel"), "scope": SCOPES,
     "ss": (".global", ".shared", ".shared::cta", ".shared::cluster"), "hint": (".L2::cache_hint",),
     "effect": Effect.ATOMIC, "varies": Varies.ALWAYS, "cost": Cost.ATOMIC, "since": ((8, 3), 90),
+    "discards": ("d",), "needs": {"scope.sys": at((8, 4), 90)},
     "ref": "parallel-synchronization-and-communication-instructions-atom",
 }  # fmt: skip
 _MEMORY: dict[str, Any] = {
     "order": (".weak", ".volatile", *ORDERS), **CACHING, "cost": Cost.LOAD_STORE, "since": _SINCE,
+    "needs": {".relaxed.sys,.acquire.sys,.release.sys": at((8, 4)), "order.volatile ss.local": at((9, 1))},
 }  # fmt: skip
 _TAIL = "{.cop}{.l1}{.l2}{.hint}{.prefetch}.b128"
 
@@ -68,15 +71,18 @@ def mov_unpack(k: Kit, type: str, d_count: int) -> Any:
     return lambda a: tuple(narrow(part) for word in a for part in (word, shr(word, half)))
 
 
-@isa.op(f"ld{{.order}}{{.ss}}{_TAIL.replace('{.l1}', '{.nc}{.l1}')} d, [a]{{, policy}}", **_MEMORY, ss=SPACES,
-        nc=(".nc",), types={"d": "b128", "policy": "b64"}, effect=Effect.LOAD, ref=_REF + "ld")
+@isa.op(f"ld{{.order}}{{.ss}}{_TAIL.replace('{.l1}', '{.nc}{.l1}')} d, [a]{{, policy if hint}}", **_MEMORY, ss=SPACES,
+        nc=(".nc",), constraint=lambda **mods: combination("ld", vec=None, type="b128", **mods),
+        types={"d": "b128", "policy": "b64"}, effect=Effect.LOAD, ref=_REF + "ld")
 def ld(k: Kit, ss: str | None, **_: Any) -> Any:
     """d = 16 bytes of memory at a"""
     load = k.load(space_name(ss), 64, 2)
     return lambda a, *policy: load(a)
 
 
-@isa.op(f"st{{.order}}{{.ss}}{_TAIL} [a], b{{, policy}}", **_MEMORY, ss=tuple(s for s in SPACES if s != ".const"),
+@isa.op(f"st{{.order}}{{.ss}}{_TAIL} [a], b{{, policy if hint}}", **_MEMORY,
+        ss=tuple(s for s in SPACES if s != ".const"),
+        constraint=lambda **mods: combination("st", vec=None, type="b128", **mods),
         types={"b": "b128", "policy": "b64"}, effect=Effect.STORE, ref=_REF + "st", writes=())
 def st(k: Kit, ss: str | None, **_: Any) -> Any:
     """16 bytes of memory at a = b"""
@@ -85,8 +91,8 @@ def st(k: Kit, ss: str | None, **_: Any) -> Any:
 
 
 def _declare_atomics(exchange: str, compare: str) -> None:
-    @isa.op(f"atom{{.sem,.scope,.ss}}{exchange} d, [a], b{{, policy}}",
-            types={"d": "b128", "b": "b128", "policy": "b64"}, **_ATOM)
+    @isa.op(f"atom{{.sem,.scope,.ss}}{exchange} d, [a], b{{, policy if hint}}",
+            constraint=legal_hint, types={"d": "b128", "b": "b128", "policy": "b64"}, **_ATOM)
     def atom_exch(k: Kit, ss: str | None, **_: Any) -> Any:
         """d = memory at a; memory at a = b, lane after lane"""
         update = k.warp("atomic_b128", (64, 64), SPACE_CODES[space_name(ss)], 0)

@@ -21,12 +21,14 @@ from ptx.record import Op
 from ptx.types import is_type, width
 
 MOST = 6000
+MOST_PARTS = 8
+"""Parts of a register that are tried in an operand; operands change theirs together."""
 SETS = 1500
 """Sets of three and four optional modifiers that are drawn for a record that spells too much."""
 
 _MOD = re.compile(r"\{\.([A-Za-z0-9_:]+(?:,\.[A-Za-z0-9_:]+)*)\}|\.([A-Za-z0-9_:]+)")
 _IMMEDIATES = (0, 1, -1, 2, 3, 4, 8, 15, 24, 40, 128, 0x96)
-_REGISTERS = {1: "%p", 8: "%c", 16: "%h", 32: "%r", 64: "%d"}
+_REGISTERS = {1: "%p", 8: "%c", 16: "%h", 32: "%r", 64: "%d", 128: "%q"}
 HIDDEN = {"carry", "flag"}
 ELSEWHERE = ("call", "brx")
 """Instructions whose operands are names that a text has to declare; `layouts.py` has them."""
@@ -37,6 +39,8 @@ PROLOGUE = (
     ".reg .b8 %c<9>; .reg .b16 %h<9>; .reg .b32 %r<300>; .reg .b64 %d<300>; .reg .pred %p<9>;",
     ".param .align 16 .b8 pv[64]; .local .align 16 .b8 lv[64];",
 )
+WIDE = ".reg .b128 %q<9>;"
+"""Where the version has such registers; elsewhere the line is empty."""
 LAST = ("L: ret;", "}", "")
 
 
@@ -50,11 +54,12 @@ class Instance:
 
 def module(lines: list[str], version: tuple[int, int], target: str) -> str:
     """A module with the lines in the body of its entry; the first stands in line `FIRST`."""
-    head = (f".version {version[0]}.{version[1]}", f".target {target}", ".address_size 64", *PROLOGUE)
-    return "\n".join((*head, *lines, *LAST))
+    head = f".version {version[0]}.{version[1]}", f".target {target}", ".address_size 64"
+    wide = WIDE if version >= (8, 3) else ""
+    return "\n".join((*head, *PROLOGUE, wide, *lines, *LAST))
 
 
-FIRST = 4 + len(PROLOGUE)
+FIRST = 5 + len(PROLOGUE)
 
 
 # ------------------------------------------------------------------------------------------------ opcodes
@@ -124,7 +129,8 @@ def _addresses(op: Op, opcode: str, name: str, mods: dict[str, Any]) -> list[str
         return ["[pv]" if op.name == "st" or "::func" in opcode else "[p]"]
     if name == "map":
         n = int(str(mods.get("dim", "2d"))[0])
-        coordinates = ", ".join(f"%r{i}" for i in range(5 if "4" in str(mods.get("mode") or "") else n))
+        rows = any(str(mods.get(place)).endswith(("gather4", "scatter4")) for place in ("mode", "late"))
+        coordinates = ", ".join(f"%r{i}" for i in range(5 if rows else n))
         return [f"[%d1, {{{coordinates}}}]"]
     if op.name.startswith("tcgen05"):
         return ["[%r1]", "[%d1]"]
@@ -169,7 +175,8 @@ def _fitting(op: Op, mods: dict[str, Any], names: list[str]) -> list[dict[str, i
         return [{}]
     if op.constraint is None:
         return [dict.fromkeys(names, v) for v in (1, 0)]
-    for values in itertools.product(_IMMEDIATES, repeat=len(names)) if len(names) < 3 else ((1,) * len(names),):
+    tried = _IMMEDIATES if len(names) < 3 else (1, 0)
+    for values in itertools.product(tried, repeat=len(names)):
         chosen = dict(zip(names, values, strict=True))
         if op.constraint(**{**mods, **chosen}) is None:
             return [chosen]
@@ -188,7 +195,17 @@ def _texts(op: Op, opcode: str, spec: Any, types: Any, mods: dict[str, Any], at:
     if spec.form == "vec" and count:
         return ["{" + ", ".join(_register(type, 8 * at % 32 + i) if width(type) >= 32 else _register(type, i % 9)
                                 for i in range(count)) + "}"]
-    return [_register(type, at + 1)]
+    register = _register(type, at + 1)
+    parts = op.parts.get(spec.name, ("",))
+    if len(parts) > MOST_PARTS:
+        parts = ("", *Random(f"{op.syntax} {spec.name}").sample([p for p in parts if p], MOST_PARTS - 1))
+    return [_part(register, part) for part in parts]
+
+
+def _part(register: str, part: str) -> str:
+    """A part of a register, or negated, as a record names it."""
+    name = part.removeprefix("-")
+    return ("-" if part[:1] == "-" else "") + register + ("." + name if name else "")
 
 
 def instances(op: Op) -> list[Instance]:

@@ -16,7 +16,8 @@ from ptx.verify import verify
 
 
 class Lines:
-    """Lines parsed once, to be judged for many targets and versions. `unreadable`: index → why it does not parse."""
+    """Lines parsed once, to be judged for many targets and versions. `unreadable`: index → why it does not parse, or
+    has no record. The latter, too, depends on neither, and looking for a record that is not there takes long."""
 
     def __init__(self, lines: list[str], write: Callable[[list[str]], str], first: int) -> None:
         self.lines, self._first = lines, first
@@ -24,7 +25,7 @@ class Lines:
         now = list(lines)
         while True:
             try:
-                module = parse(write(now))
+                module = _parsed(write(now))
                 break
             except GpuemuError as error:
                 where = error.diagnostic.where
@@ -33,20 +34,25 @@ class Lines:
                     raise
                 self.unreadable[at] = error.diagnostic.what
                 now[at] = ""
-        self.module: ir.Module = with_spaces(with_carry_flag(module))
+        unknown: dict[int, str] = {}
+        for inst in (i for kernel in module.kernels for block in kernel.blocks for i in block.insts):
+            try:
+                ISA.match(inst)
+            except GpuemuError as error:
+                unknown[(inst.loc.ptx_line or 0) - first] = error.diagnostic.what
+        self.unreadable |= unknown
+        self.module: ir.Module = _parsed(write(["" if i in unknown else line for i, line in enumerate(now)]))
 
     def refused(self, version: tuple[int, int], target: str) -> dict[int, str]:
         """Index of each line that is refused → why."""
         module = msgspec.structs.replace(self.module, version=version, target=target)
         out = dict(self.unreadable)
-        unknown: dict[str, str] = {}
         for d in verify(module, ISA):
             if d.where is None or d.where.ptx_line is None:
                 raise AssertionError(d)
             out.setdefault(d.where.ptx_line - self._first, d.what)
-            if "is not modelled" in d.what and d.where.ptx_text:
-                unknown[d.where.ptx_text] = d.what
-        for i, line in enumerate(self.lines):
-            if i not in out and line.split(" ")[0].rstrip(";") in unknown:
-                out[i] = unknown[line.split(" ")[0].rstrip(";")]
         return out
+
+
+def _parsed(text: str) -> ir.Module:
+    return with_spaces(with_carry_flag(parse(text)))

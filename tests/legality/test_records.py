@@ -20,7 +20,8 @@ from tests.legality.disagree import REFUSED_HERE, TAKEN_HERE, reason
 from tests.legality.instances import FIRST, all_instances, instances, module
 from tests.legality.ours import Lines
 
-TARGETS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_103a", "sm_120a")
+TARGETS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_103a", "sm_120a", "sm_100",
+           "sm_120", "sm_120f")
 OLDER = ("sm_75", "sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 """Targets that are asked about with every PTX version."""
 NEWEST = VERSIONS[-1]

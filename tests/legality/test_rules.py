@@ -46,6 +46,16 @@ RULES = [
     ("atom.add.u32.global.gpu.relaxed %r1, [%d1], %r2;", (9, 4), "sm_90", ""),
     ("mul.u32.wide %d1, %r1, %r2;", (9, 4), "sm_90", "not modelled"),
     ("cp.async.global.ca.shared [%d1], [%d2], 4;", (9, 4), "sm_90", "not modelled"),
+    ("ld.global.L2::cache_hint.b128 %q1, [%d1];", (9, 4), "sm_90", "does not take these operands"),
+    ("st.release.sys.b128 [%d1], %q1;", (8, 3), "sm_90", "needs PTX 8.4"),
+    ("atom.global.b128.exch _, [%d1], %q1;", (9, 4), "sm_90", ""),
+    ("ld.shared.nc.b128 %q1, [%d1];", (9, 4), "sm_90", "not modelled"),
+    ("ld.volatile.local.b128 %q1, [%d1];", (9, 0), "sm_90", "needs PTX 9.1"),
+    ("vadd.u32.u32.u32 %r1.b0, %r2, %r3, %r4;", (6, 3), "sm_75", ""),
+    ("clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 [%d1], [%d2];",
+     (9, 4), "sm_120", "needs sm_100f"),
+    ("cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [%d1, {%r1,%r2,%r3,%r4,%r5}];", (9, 4), "sm_120a",
+     "needs sm_100f"),
     ("ldu.global.v4.f32 {%r1,%r2,%r3,%r4}, [%d1];", (9, 4), "sm_90", ""),
 ]
 
