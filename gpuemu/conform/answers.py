@@ -4,8 +4,8 @@
 `answers`, u64 [rows, lanes]. `about`: JSON with the GPU's name, driver API version, date, target of the code, and the
 opcodes that the assembler refused for it. `matrix NAME`: u32 [lanes, words], of a matrix instruction (`matrices.py`).
 
-New forms may come as one more archive beside the others (`h200_forms_*.npz` beside `h200_forms.npz`), so that nobody has
-to ask a GPU for everything again: those of the same GPU, target and input words are one.
+New forms may come as one more archive beside the others (`h200_forms_*.npz` beside `h200_forms.npz`), so that nobody
+has to ask a GPU for everything again: those of the same GPU, target and input words are one.
 """
 
 from __future__ import annotations

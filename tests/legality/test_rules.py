@@ -74,7 +74,7 @@ def test_rule(text: str, version: tuple[int, int], target: str, message: str) ->
         ((7, 8), "sm_90a", "came with PTX 8.0"),
         ((9, 0), "sm_90f", "there is no target"),
         ((8, 9), "sm_90", "there is no PTX 8.9"),
-        ((9, 5), "sm_90", "PTX 9.5"),
+        ((9, 6), "sm_90", "PTX 9.6"),
     ],
 )
 def test_name(version: tuple[int, int], target: str, message: str | None) -> None:
