@@ -70,16 +70,16 @@ def _scalar(kernel: ir.Kernel, param: ir.Param, value: Any) -> bytes:
         if value.dtype.itemsize * 8 == n and (of is Kind.BITS or (value.dtype.kind in "iub") == (of is not Kind.FLOAT)):
             return value.tobytes()
         value = value.item()
-    if isinstance(value, bool | int):
-        if of is Kind.FLOAT:
-            value = float(value)
-        else:
-            low, high = -(1 << (n - 1)), (1 << (n - 1 if of is Kind.SINT else n)) - 1
-            if not low <= int(value) <= high:
-                raise _mismatch(kernel, param, f"{value}, which does not fit")
-            return (int(value) & ((1 << n) - 1)).to_bytes(n // 8, "little")
-    if isinstance(value, float) and of is Kind.FLOAT and n in (32, 64):
-        return struct.pack("<f" if n == 32 else "<d", value)
+    if of is Kind.FLOAT and n in (32, 64) and isinstance(value, int | float):
+        try:
+            return struct.pack("<f" if n == 32 else "<d", float(value))
+        except OverflowError:
+            raise _mismatch(kernel, param, f"{value}, which does not fit") from None
+    if isinstance(value, int) and of is not Kind.FLOAT:
+        low, high = -(1 << (n - 1)), (1 << (n - 1 if of is Kind.SINT else n)) - 1
+        if not low <= int(value) <= high:
+            raise _mismatch(kernel, param, f"{value}, which does not fit")
+        return (int(value) & ((1 << n) - 1)).to_bytes(n // 8, "little")
     raise _mismatch(kernel, param, f"{value!r} ({type(value).__name__})")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from interp.arguments import parameter_block
 from interp.launch import Module, recording
 from interp.structure import Structure
 from ptx.errors import InvalidInput, LaunchFailure, Unsupported
@@ -189,6 +190,16 @@ def test_a_structure_with_addresses_in_it() -> None:
         Structure(data, {20: out})
     with recording(), pytest.raises(Unsupported, match="with a structure"):
         kernel.launch((1,), (32,), [Structure(data, {0: out, 16: x})])
+
+
+def test_float_beyond_its_parameter() -> None:
+    kernel = Module.from_ptx(".version 8.0 .target sm_80 .address_size 64 .entry k(.param .f32 x) { ret; }").ir.kernel(
+        "k"
+    )
+    assert parameter_block(kernel, [1], {})[:4] == np.float32(1).tobytes()
+    for value in (1e300, 10**400):
+        with pytest.raises(InvalidInput, match="which does not fit"):
+            parameter_block(kernel, [value], {})
 
 
 def test_names_that_a_module_has_not() -> None:
