@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ptx.errors import InvalidInput
+from ptx.errors import InvalidInput, Unsupported
 from ptx.syntax import Expr, integer
 
 _U64 = (1 << 64) - 1
@@ -32,7 +32,15 @@ class Address(NamedTuple):
 
 
 def evaluate(e: Expr) -> int | float | Address:
-    """A constant expression's value: an integer, a double, or an address plus a constant. Raises InvalidInput."""
+    """A constant expression's value: an integer, a double, or an address plus a constant. Raises InvalidInput, and
+    Unsupported for an expression that is nested too deeply for Python."""
+    try:
+        return _value(e)
+    except RecursionError:
+        raise Unsupported("a constant expression with hundreds of operations inside each other") from None
+
+
+def _value(e: Expr) -> int | float | Address:
     match e.op:
         case "number":
             return number(str(e.args[0]))
@@ -41,23 +49,23 @@ def evaluate(e: Expr) -> int | float | Address:
         case "generic":
             if e.args[0] != "generic":
                 raise InvalidInput(f"`{e.args[0]}(…)` in an initialiser; only generic(…) is known")
-            inner = evaluate(e.args[1])
+            inner = _value(e.args[1])
             if not isinstance(inner, Address) or e.args[1].op != "symbol":
                 raise InvalidInput("generic(…) takes the name of a variable")
             return inner._replace(generic=True)
         case "mask":
-            inner = evaluate(e.args[1])
+            inner = _value(e.args[1])
             if not isinstance(inner, Address):
                 raise InvalidInput(f"{e.args[0]}(…) takes the name of a variable")
             return inner._replace(mask=integer(str(e.args[0])))
         case "cast":
-            return _cast(str(e.args[0]), evaluate(e.args[1]))
+            return _cast(str(e.args[0]), _value(e.args[1]))
         case "?":
-            chosen = evaluate(e.args[0])
+            chosen = _value(e.args[0])
             if not isinstance(chosen, int):
                 raise InvalidInput("the condition of `?:` is an integer")
-            return evaluate(e.args[1] if chosen else e.args[2])
-    args = [evaluate(a) for a in e.args]
+            return _value(e.args[1] if chosen else e.args[2])
+    args = [_value(a) for a in e.args]
     if any(isinstance(a, Address) for a in args):
         return _address_sum(e, args)
     if len(args) == 1:
@@ -85,16 +93,16 @@ def _wrapped(value: int, unsigned: bool) -> int:
 
 
 def _cast(word: str, value: Any) -> int:
-    if isinstance(value, Address) or word not in (".s64", ".u64"):
-        raise InvalidInput(f"cast ({word}) in a constant expression")
-    return _wrapped(int(value), word == ".u64")
+    if not isinstance(value, int) or word not in (".s64", ".u64"):
+        raise InvalidInput(f"cast ({word}) in a constant expression: an integer becomes .s64 or .u64")
+    return _wrapped(value, word == ".u64")
 
 
 def _address_sum(e: Expr, args: list[Any]) -> Address:
-    if e.op == "+" and isinstance(args[0], Address) and isinstance(args[1], int):
-        return args[0]._replace(addend=args[0].addend + int(args[1]))
-    if e.op == "-" and isinstance(args[0], Address) and e.args[0].op == "+" and isinstance(args[1], int):
-        return args[0]._replace(addend=args[0].addend - int(args[1]))
+    if len(args) == 2 and isinstance(args[0], Address) and isinstance(args[1], int):
+        base, sign = args[0], -1 if e.op == "-" else 1
+        if e.op == "+" or (e.op == "-" and e.args[0].op == "+"):
+            return base._replace(addend=_wrapped(base.addend + sign * args[1], False))
     raise InvalidInput(f"`{e.op}` on the address of a variable; only `symbol+number` is an address")
 
 

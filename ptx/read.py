@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ptx.errors import InvalidInput
+from ptx.errors import InvalidInput, Where
 from ptx.syntax import (
     AliasDirective,
     Attribute,
@@ -60,6 +60,14 @@ _PART = re.compile(r"\s*((?:[^,\[{(]|\[[^\]]*\]|\{[^}]*\}|\((?:[^()]|\((?:[^()]|
 
 def _first(kind: type, children: list[Any]) -> Any:
     return next((c for c in children if isinstance(c, kind)), None)
+
+
+def _integer(text: str, token: Any) -> int:
+    """A literal that a token is, or is part of; an error names the token's line."""
+    try:
+        return integer(text)
+    except InvalidInput as error:
+        raise InvalidInput(error.diagnostic.what, where=Where(ptx_line=token.line)) from None
 
 
 def _statements(children: list[Any]) -> list[Any]:
@@ -108,7 +116,7 @@ class _Callbacks:
 
     def file(self, c: list[Any]) -> FileDirective:
         index, path = re.match(r'\.file\s+(\w+)\s+"((?:[^"\\]|\\.)*)"', c[0]).groups()  # type: ignore[union-attr]
-        return FileDirective(integer(index), re.sub(r"\\(.)", r"\1", path))
+        return FileDirective(_integer(index, c[0]), re.sub(r"\\(.)", r"\1", path))
 
     def pragma(self, c: list[Any]) -> None:
         """`.pragma` strings are hints to the assembler's optimiser; none changes a result."""
@@ -138,7 +146,7 @@ class _Callbacks:
         return ParamItem(words, rest[0], _first(Dims, rest))
 
     def attribute(self, c: list[Any]) -> Attribute | None:
-        return Attribute(c[0], [integer(v) for v in c[1:]]) if c[0] is not None else None
+        return Attribute(c[0], [_integer(v, v) for v in c[1:]]) if c[0] is not None else None
 
     def body(self, c: list[Any]) -> Body:
         return Body(_statements(c))
@@ -174,13 +182,13 @@ class _Callbacks:
         return Dims(c)
 
     def dim(self, c: list[Any]) -> int | None:
-        return integer(c[0]) if c else None
+        return _integer(c[0], c[0]) if c else None
 
     def alias(self, c: list[Any]) -> AliasDirective:
         return AliasDirective(*c)
 
     def int_list(self, c: list[Any]) -> list[int]:
-        return [integer(v) for v in c[0].strip("{}").split(",")]
+        return [_integer(v, c[0]) for v in c[0].strip("{}").split(",")]
 
     def braces(self, c: list[Any]) -> list[Any]:
         return c

@@ -314,7 +314,10 @@ def literal(text: str) -> ir.Imm:
     """A constant operand: an integer (exact, may be negative), 0f…/0d… bits, a decimal fraction (f64 bits), or an
     expression of these (`ptx.constants`)."""
     if _PLAIN.match(text):
-        return ir.Imm(-integer(text[1:]) if text[0] == "-" else _plain(text))
+        n = integer(text.removeprefix("-"))
+        if text[0] == "-":
+            n = -n if n <= 1 << 63 else (1 << 64) - n
+        return ir.Imm(n)
     inner = text
     while inner[0] == "(" and inner[-1] == ")" and _FLOAT_BITS.match(inner[1:-1].strip("() \t")):
         inner = inner[1:-1].strip()
@@ -328,10 +331,3 @@ def literal(text: str) -> ir.Imm:
     if not isinstance(value, int):
         raise InvalidInput(f"`{text}` is not a literal")
     return ir.Imm(int(value))
-
-
-def _plain(text: str) -> int:
-    try:
-        return integer(text)
-    except ValueError:  # 08
-        raise InvalidInput(f"`{text}` is not a literal") from None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ptx.errors import InvalidInput
+
 Text = Any  # a lark Token: a str that has .line and .column
 
 
@@ -136,8 +138,13 @@ class Expr(NamedTuple):
 
 
 def integer(text: str) -> int:
-    """The value of a PTX integer literal: decimal, 0x…, 0b…, 0… (octal), with an optional U."""
+    """The value of a PTX integer literal: decimal, 0x…, 0b…, 0… (octal), with an optional U. Raises
+    InvalidInput for what is none, or has more than 64 bits."""
     s = text.strip().rstrip("Uu")
-    if s[:1] == "0" and len(s) > 1 and s[1].isdigit():
-        return int(s, 8)
-    return int(s, 0)
+    try:
+        value = int(s, 8 if s[:1] == "0" and s[1:2].isdigit() else 0)
+    except ValueError:  # 08, or thousands of digits
+        raise InvalidInput(f"`{text}` is not a literal") from None
+    if value >> 64:
+        raise InvalidInput(f"`{text}` does not fit in 64 bits")
+    return value

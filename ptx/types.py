@@ -6,6 +6,7 @@ they mean. Widths here are those of one element; packed types (`f16x2`) are one 
 
 from __future__ import annotations
 
+import struct
 from enum import Enum
 
 
@@ -59,3 +60,13 @@ def is_signed(name: str) -> bool:
 
 def is_float(name: str) -> bool:
     return kind(name) in (Kind.FLOAT, Kind.PACKED)
+
+
+def float_bits(number: float, type: str) -> int:
+    """Bits of a number rounded to f32 or f64; beyond the largest f32 that is infinity."""
+    if type != "f32":
+        return int.from_bytes(struct.pack("<d", number), "little")
+    try:
+        return int.from_bytes(struct.pack("<f", number), "little")
+    except OverflowError:
+        return 0x7F800000 if number > 0 else 0xFF800000

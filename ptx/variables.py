@@ -9,7 +9,6 @@ Constant expressions: `ptx.constants`.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from ptx import ir, types
 from ptx.constants import Address, evaluate
 from ptx.errors import InvalidInput, Unsupported
 from ptx.syntax import Declaration, Expr, ParamItem, RangeItem, VariableItem, integer
+from ptx.types import float_bits
 
 _REGISTERS = re.compile(r"pred|b8|[bus](16|32|64)|[us]8|b128|f16|f16x2|f32|f64")
 """Types that registers and variables may have; the others are types of instructions only."""
@@ -134,6 +134,8 @@ def _variable(words: Words, item: VariableItem) -> ir.Variable:
     count = 1
     for n in shape:
         count *= n or 0
+    if count * unit >> 63:
+        raise InvalidInput(f"`{item.name}` has {count * unit} bytes")
     external = ".extern" in words.linkage
     if count == 0 and not external:
         raise InvalidInput(f"`{item.name}` has no size, and only `.extern` variables may have none")
@@ -228,7 +230,7 @@ def _float_bits(value: Any, word: int | float, type: str) -> int:
     """Bits of a floating initialiser; 0f…/0d… literals are bits already."""
     if isinstance(value, Expr) and value.op == "number" and str(value.args[0])[:2].lower() == f"0{'fd'[type == 'f64']}":
         return int(str(value.args[0])[2:], 16)
-    return int.from_bytes(struct.pack("<f" if type == "f32" else "<d", word), "little")
+    return float_bits(word, type)
 
 
 def _join_masks(found: Iterable[tuple[int, str, int]], name: str) -> list[tuple[int, str, int]]:

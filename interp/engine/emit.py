@@ -27,7 +27,7 @@ from ptx.errors import GpuemuError, InvalidInput
 from ptx.isa import Effect
 from ptx.record import Form, place, registers
 from ptx.syntax_line import OperandSpec
-from ptx.types import is_signed, width
+from ptx.types import float_bits, is_signed, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,5 +337,5 @@ def literal_bits(value: int, literal: str, kind: str) -> int:
     """Bits of an immediate for an operand of type `kind`: a double literal becomes an f32 where one is wanted."""
     if literal == "f64" and kind == "f32":
         number = struct.unpack("<d", struct.pack("<Q", value))[0]
-        return int(struct.unpack("<I", struct.pack("<f", number))[0])
+        return float_bits(number, kind)
     return value

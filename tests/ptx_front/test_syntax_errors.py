@@ -33,6 +33,10 @@ BODIES = [
     ("mov.b32 %r1, !1.5;", 8, "`!` of a floating-point number"),
     ("mov.b32 %r1, 1+1.5;", 8, "between an integer and a floating-point number"),
     ("mov.b32 %r1, 1/0;", 8, "division by zero"),
+    ("mov.b32 %r1, (.s64)(1.0/0.0);", 8, "cast (.s64)"),
+    ("mov.u32 %r1, 0xFFFFFFFFFFFFFFFFF;", 8, "does not fit in 64 bits"),
+    ("mov.b32 %r1, 99999999999999999999;", 8, "does not fit in 64 bits"),
+    (".reg .b32 %q<08>;", 8, "`08` is not a literal"),
     ("mov.b32 %r1, -0f3F800000;", 8, "stand alone"),
     ("ld.b32 %r1, [%rd1-4];", 8, "is not an address"),
     ("mov.b32 %r1, 1;;", 8, "found `;`"),
@@ -87,6 +91,11 @@ MODULES = [
     (HEADER + ".global .b32 x = ;", 4, "found `;`"),
     (HEADER + ".global .b32 x[2] = {1,2,3};", 4, "3 initial values for an array of 2"),
     (HEADER + ".global .b32 x = 1/0;", 4, "division by zero"),
+    (HEADER + ".global .b32 x[1] = {08};", 4, "`08` is not a literal"),
+    (HEADER + ".global .b32 x[08];", 4, "`08` is not a literal"),
+    (HEADER + ".global .b32 x[9223372036854775807];", 4, "has 36893488147419103228 bytes"),
+    (HEADER + ".global .u64 x = +y;", 4, "`+` on the address of a variable"),
+    (HEADER + ".global .u64 x = -(y+1);", 4, "`-` on the address of a variable"),
     (HEADER + ".global .b32 x = 1.5;", 4, "a floating-point value for type .b32"),
     (HEADER + ".global .b16 x = variable;", 4, "does not fit in 2 bytes"),
     (HEADER + ".global .b32 x[2][];", 4, "an array bound is missing"),
@@ -104,6 +113,7 @@ def test_module(text: str, line: int, message: str) -> None:
 
 UNSUPPORTED = [
     (HEADER + ".global .texref t;", "texture"),
+    (HEADER + f".global .b32 x = {'~' * 5000}1;", "constant expression"),
     (HEADER + ".attribute(.unified(1, 2)) .global .b32 x;", "variable attribute"),
     (HEADER + ".global .u8 x[2] = {0xFF(y), 0xFF00(y)};", "part of the address of `y`"),
 ]

@@ -59,7 +59,6 @@ REFUSED = [
     ("ld.const.u32 %r1, [variable];", "`variable` is in .global, the instruction says .const"),
     ("ld.shared.u32 %r1, [variable];", "`variable` is in .global, the instruction says .shared"),
     ("ld.global.u32 %r1, [p];", "`p` is in .param, the instruction says .global"),
-    ("mov.u32 %r1, 0xFFFFFFFFFFFFFFFFF;", "does not fit in 64 bits"),
     ("selp.f32 %f1, 1, 0, %p1;", "1 is an integer"),
     ("elect.sync %r1|%p1, -1;", "`elect.sync` needs sm_90, the text says sm_80"),
 ]
