@@ -18,6 +18,7 @@ import numpy as np
 from interp.memory import CONSTANTS_BASE, FUNCTIONS_BASE, GUARD, VARIABLES_BASE, Allocation
 from interp.runtime.layout import SHARED_BASE
 from ptx import ir
+from ptx.errors import InvalidInput, LaunchFailure
 from ptx.types import width
 
 
@@ -59,16 +60,26 @@ def place_globals(module: ir.Module) -> Globals:
                 symbols[v.name] = at
                 at += v.size + GUARD
     for v in wanted:
-        data = np.zeros(max(v.size, 1), np.uint8)
+        try:
+            data = np.zeros(max(v.size, 1), np.uint8)
+        except (MemoryError, ValueError):
+            raise LaunchFailure(f"variable `{v.name}` has {v.size} bytes, more than this machine holds") from None
         if v.init is not None:
             data[: len(v.init)] = np.frombuffer(v.init, np.uint8)
+        word = 4 if width(v.type) == 32 else 8  # bytes of an address in it, the lower ones
         for offset, name, addend in v.relocations:
-            data[offset : offset + 8] = np.frombuffer(np.uint64(symbols[name] + addend).tobytes(), np.uint8)
+            if name not in symbols:
+                raise InvalidInput(
+                    f"`{v.name}` holds the address of `{name}`, which is no function and no .global or .const variable",
+                    help="a variable that is `.extern` needs the text that defines it: Module.from_ptx([text, other])",
+                )
+            at = symbols[name] + addend & (1 << 64) - 1
+            data[offset : offset + word] = np.frombuffer(at.to_bytes(8, "little")[:word], np.uint8)
         low = symbols[v.name]
         host = int(data.__array_interface__["data"][0])
         if v.size:
             allocations.append(Allocation(low, low + v.size, host, v.space == ".global", ()))
-            item = width(v.type) // 8
+            item = min(width(v.type) // 8, 8)
             named.append((v.name, data.view(f"u{item}") if v.size % item == 0 else data, low))
         storage.append(data)
     return Globals(symbols, tuple(allocations), tuple(storage), tuple(named))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ptx.errors import InvalidInput
 from tests.engine.assembly import STORE, launch, words
 
 LANE = np.arange(32)
@@ -104,6 +105,35 @@ def test_const_and_global_variables_with_initialisers() -> None:
         mad.lo.u32 %r3, %r8, 10000000, %r3;
     """
     assert (words(body + STORE, outside=outside) == np.array([10, 20, 30, 40])[LANE % 4] + 321_107_000).all()
+
+
+def test_variables_of_other_widths_and_addresses_in_32_bits() -> None:
+    outside = """
+        .global .b128 wide[2] = {1, 7};
+        .global .f32 beyond = 1.0e300;
+        .global .u64 target;
+        .global .u32 half = target;
+    """
+    body = """
+        ld.global.u32 %r3, [wide+16];
+        ld.global.u32 %r4, [half];
+        mov.u64 %rd4, target;
+        cvt.u32.u64 %r5, %rd4;
+        sub.u32 %r4, %r4, %r5;
+        add.f32 %f1, 1.0e300, 0f00000000;
+        mov.b32 %r6, %f1;
+        ld.global.u32 %r7, [beyond];
+        or.b32 %r3, %r3, %r4;
+        and.b32 %r6, %r6, %r7;
+        add.u32 %r3, %r3, %r6;
+    """
+    assert (words(body + STORE, outside=outside) == 0x7F80_0007).all()
+
+
+@pytest.mark.parametrize("other", [".extern .global .u32 w;", ".shared .u32 w;", ""])
+def test_address_of_what_there_is_not(other: str) -> None:
+    with pytest.raises(InvalidInput, match="`x` holds the address of `w`"):
+        words(STORE, outside=other + ".global .u64 x = w;")
 
 
 def test_generic_addresses_of_three_spaces() -> None:
