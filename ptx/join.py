@@ -23,6 +23,7 @@ from ptx.errors import InvalidInput
 from ptx.read import strip
 
 _HEADER = re.compile(r"^[ \t]*\.(version|target|address_size)\b([^\n]*)", re.MULTILINE)
+_VERSION = re.compile(r"\s*(\d+)\.(\d+)\s*\Z")
 _FILE = re.compile(r"^([ \t]*\.file\s+)(\d+)", re.MULTILINE)
 _LOC = re.compile(r"(\.loc\s+|inlined_at\s+)(\d+)")
 _STATEMENT = re.compile(
@@ -30,16 +31,18 @@ _STATEMENT = re.compile(
     r"\.(?P<kind>entry|func|global|const|shared)\b(?P<rest>[^{;=]*)(?P<end>[{;=])"
 )
 _NAME = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*\Z")
-_BRACE = re.compile(r"[{}]")
+_BRACE = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
 _WORD = re.compile(r"[A-Za-z_$%][\w$]*")
 
 
 def join(texts: Sequence[str]) -> str:
     """One text of several; a single one stays as it is."""
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise InvalidInput("PTX comes as a str, or as a list of them", help="for bytes, decode them")
     if len(texts) == 1:
         return texts[0]
     parts = [_Part(text) for text in texts]
-    targets = sorted({p.target for p in parts})
+    targets = sorted({p.target or "no target" for p in parts})
     if len(targets) != 1:
         raise InvalidInput(f"texts for {', '.join(targets) or 'no target'}", help="compile all for one target")
     holders = Counter(name for p in parts for name in {s.name for s in p.statements})
@@ -103,10 +106,12 @@ class _Part:
         self.version, self.target = (1, 0), ""
         for m in _HEADER.finditer(text):
             if m[1] == "version":
-                major, minor = m[2].split(".")
-                self.version = int(major), int(minor)
+                version = _VERSION.match(m[2])
+                if version is None:
+                    raise InvalidInput(f"`.version{m[2]}`: a version is two numbers with a point between them")
+                self.version = int(version[1]), int(version[2])
             elif m[1] == "target":
-                self.target = m[2].strip()
+                self.target = m[2].partition(",")[0].strip()  # without `debug` and the like
         self.text = _HEADER.sub("", text)
         self.statements = list(self._statements())
         self.files = max((int(m[2]) for m in _FILE.finditer(text)), default=0)
@@ -118,13 +123,15 @@ class _Part:
             if m["end"] == "{":
                 at = self._behind_braces(m.end() - 1)
             elif m["end"] == "=":
-                at = self.text.index(";", at) + 1
+                at = self.text.find(";", at) + 1
+                if not at:
+                    raise InvalidInput("a text ends inside an initial value")
             yield _Statement(m, at)
 
     def _behind_braces(self, at: int) -> int:
         depth = 0
         for m in _BRACE.finditer(self.text, at):
-            depth += 1 if m[0] == "{" else -1
+            depth += (m[0] == "{") - (m[0] == "}")
             if depth == 0:
                 return m.end()
         raise InvalidInput("a text ends inside a function")

@@ -82,6 +82,12 @@ def test_a_weak_definition_yields() -> None:
         assert out[0] == (5 + 3) * 101
 
 
+def test_a_brace_in_a_string_and_words_behind_the_target() -> None:
+    other = part('.func h() { .pragma "{"; ret; }\n.func g() { ret; }', target="sm_80, debug")
+    module = ptx.parse(join([part(MAIN), other]))
+    assert [k.name for k in module.kernels if k.blocks] == ["k", "h", "g"] and module.target == "sm_80"
+
+
 def test_source_lines_of_both_texts() -> None:
     one = '.file 1 "a.cu"\n.visible .func f() {\n.loc 1 7 0\nret;\n}'
     two = '.file 1 "b.cu"\n.visible .func g() {\n.loc 1 9 0\nret;\n}'
@@ -96,6 +102,10 @@ def test_source_lines_of_both_texts() -> None:
         ([part(LIBRARY), part(LIBRARY)], "`shared_word` is defined in two texts"),
         ([part(MAIN), part(LIBRARY, target="sm_90")], "texts for sm_80, sm_90"),
         ([part(MAIN), part(".visible .func g() { ret;")], "ends inside a function"),
+        ([part(MAIN), part(".global .u32 x = 1")], "ends inside an initial value"),
+        ([part(MAIN), part(LIBRARY, "8")], "two numbers with a point"),
+        ([part(MAIN), ""], "texts for no target, sm_80"),
+        ([part(MAIN), b""], "PTX comes as a str"),
     ],
 )
 def test_refused(texts: list[str], told: str) -> None:
