@@ -28,7 +28,13 @@ class Structure:
     parts: Mapping[int, np.ndarray[Any, Any] | TensorMap] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.data, bytes | bytearray) or not isinstance(self.parts, Mapping):
+            raise InvalidInput("a structure is made of bytes and a mapping of offsets to arrays", help="see `tobytes`")
         for offset, part in self.parts.items():
+            if not isinstance(offset, int | np.integer) or not isinstance(part, np.ndarray | TensorMap):
+                raise InvalidInput(
+                    f"a part of a structure is an array or tensor map at an offset, not {part!r} at {offset!r}"
+                )
             size = 128 if isinstance(part, TensorMap) else 8
             if not 0 <= offset <= len(self.data) - size:
                 raise InvalidInput(f"{size} bytes at offset {offset} of a structure of {len(self.data)} bytes")

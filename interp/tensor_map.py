@@ -79,6 +79,10 @@ class TensorMap:
 
     def _wanted(self) -> Iterator[tuple[bool, str]]:
         """What a map needs, and whether it lacks it. Later ones rest on earlier ones: none is asked after the first."""
+        numbers = (self.shape, self.strides, self.box, self.steps)
+        yield not all(_integers(n) for n in numbers), "tuples of integers"
+        yield not isinstance(self.array, np.ndarray), "an array of numpy"
+        yield not isinstance(self.im2col, Im2col | None), "an Im2col, or None, as im2col"
         rank = len(self.shape)
         steps = self.steps or (1,) * rank
         yield not 1 <= rank <= 5, "one to five dimensions"
@@ -106,6 +110,7 @@ class TensorMap:
         yield not 1 <= self.box[0] <= 1024, "1 to 1024 pixels a column"
         yield not 1 <= self.box[1] <= 256, "1 to 256 channels a pixel"
         yield walk.along not in _ALONG, f"im2col along {', '.join(_ALONG)}"
+        yield not (_integers(walk.lower) and _integers(walk.upper)), "corners that are tuples of integers"
         wide = walk.along != "all"
         images = self.shape[rank - 2 : rank - 1] if wide else self.shape[1:-1]
         corners = (*walk.lower, *walk.upper)
@@ -154,6 +159,10 @@ class TensorMap:
     @staticmethod
     def _inner_first(corner: tuple[int, ...]) -> list[int]:
         return [*reversed(corner), *[0] * (3 - len(corner))]
+
+
+def _integers(values: Any) -> bool:
+    return isinstance(values, tuple | list) and all(isinstance(n, int | np.integer) for n in values)
 
 
 def memory_of(argument: Any) -> np.ndarray[Any, Any] | None:

@@ -188,6 +188,10 @@ def test_a_structure_with_addresses_in_it() -> None:
         kernel.launch((1,), (32,), [Structure(data[:16], {0: out})])
     with pytest.raises(InvalidInput, match="8 bytes at offset 20 of a structure of 24"):
         Structure(data, {20: out})
+    with pytest.raises(InvalidInput, match="at an offset, not 5 at 0"):
+        Structure(data, {0: 5})
+    with pytest.raises(InvalidInput, match="bytes and a mapping"):
+        Structure(16, {0: out})
     with recording(), pytest.raises(Unsupported, match="with a structure"):
         kernel.launch((1,), (32,), [Structure(data, {0: out, 16: x})])
 

@@ -242,6 +242,8 @@ def test_subnormals_in_reductions(kind: str, kept: bool) -> None:
         ({"fill": "nan"}, "a float type"),
         ({"steps": (1, 1, 9, 1)}, "from 1 to 8"),
         ({"steps": (1, 1)}, "a traversal stride for each dimension"),
+        ({"box": (6.0, 4)}, "tuples of integers"),
+        ({"im2col": Im2col((0.5, 0), (0, 0))}, "corners that are tuples of integers"),
         ({"shape": (4, 40), "strides": (160,)}, "three to five dimensions"),
     ],
 )  # fmt: skip
