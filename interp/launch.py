@@ -66,6 +66,8 @@ DEFAULT_FUEL = 20_000_000
 """Back edges that warps may take without any CTA ending: 4 s of a Triton loop that polls memory, longer with a body."""
 SLOT_BUDGET = 1 << 32
 """Bytes of address space for resident CTAs; fewer are resident when each is large."""
+LOCAL_MOST = 512 << 10
+"""Bytes of local memory a thread (CUDA C++ Programming Guide, 'Technical Specifications')."""
 
 BASE_SYMBOLS = ("run_grid", "load_b32", "store_b32", "warp_shfl")
 """Runtime functions that nearly every kernel uses."""
@@ -78,8 +80,6 @@ def base_symbols(engine: str) -> tuple[str, ...]:
     from interp.engine.traced.machine import RUN_WARP
 
     return RUN_WARP, *BASE_SYMBOLS
-
-
 
 
 class Module(Mapping[str, "Entry"]):
@@ -283,6 +283,8 @@ class Entry:
                 raise LaunchFailure(
                     f"{what} {size} of '{name}' is outside 1..{most}", help="every dimension must be at least 1"
                 )
+        if places.local > LOCAL_MOST:
+            raise LaunchFailure(f"{places.local} bytes of local memory a thread: {LOCAL_MOST} are the most")
         threads = block[0] * block[1] * block[2]
         if threads > d.threads_per_cta:
             raise LaunchFailure(f"{threads} threads a CTA: {d.name} allows {d.threads_per_cta}")
@@ -418,4 +420,3 @@ class Entry:
         if any(inst.op == "clusterlaunchcontrol" and ".try_cancel" in inst.mods for inst in self.sites):
             notes.append("clusters cancelled in launch order")
         return tuple(notes)
-

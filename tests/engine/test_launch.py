@@ -196,6 +196,11 @@ def test_a_structure_with_addresses_in_it() -> None:
         kernel.launch((1,), (32,), [Structure(data, {0: out, 16: x})])
 
 
+def test_local_memory_that_no_thread_has() -> None:
+    with pytest.raises(LaunchFailure, match="bytes of local memory a thread"):
+        entry(".local .b8 own[99999999999]; ret;").launch(1, 32, [OUT])
+
+
 def test_float_beyond_its_parameter() -> None:
     kernel = Module.from_ptx(".version 8.0 .target sm_80 .address_size 64 .entry k(.param .f32 x) { ret; }").ir.kernel(
         "k"
