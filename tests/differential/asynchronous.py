@@ -205,8 +205,8 @@ def columns(w: _Writer) -> None:
     w.put("mov.u32 %t14, map")
     w.put(f"mov.u32 %t8, {rng.choice((0, 4))}")
     w.put(f"mov.u32 %t9, {rng.randrange(low, 6 + high)}")
-    w.put("mov.u32 %t10, 1" if rng.random() < 0.5 else "mov.u32 %t10, 0")
-    _tensor_copy(w, how, 1, ".3d", "%t8, %t9, %t10", f", {{{rng.randrange(4)}}}", (".add", ".xor"))
+    w.put("mov.u32 %t15, 1" if rng.random() < 0.5 else "mov.u32 %t15, 0")
+    _tensor_copy(w, how, 1, ".3d", "%t8, %t9, %t15", f", {{{rng.randrange(4)}}}", (".add", ".xor"))
 
 
 def _tensor_copy(

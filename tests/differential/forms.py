@@ -13,8 +13,10 @@ from random import Random
 from typing import Any
 
 from interp.ops import ISA
+from ptx import ir
 from ptx.isa import Effect, _resolve_types
 from ptx.record import Op
+from ptx.targets import Need
 from ptx.types import Kind, kind, width
 
 POOLS = {1: ("%p", 6), 16: ("%h", 8), 32: ("%r", 12), 64: ("%q", 8), 128: ("%x", 4)}
@@ -86,11 +88,19 @@ class Drawn:
     op: Op
 
 
+VERSION, TARGET = (8, 8), "sm_90a"
+"""Of the programs."""
+
+
+def _exists(op: Op, mods: Mapping[str, Any]) -> bool:
+    return not any(need.problem(VERSION, TARGET) for need in ISA.needs_of(op, mods))
+
+
 PURE = tuple(
     op
     for op in ISA.ops
     if op.effect is Effect.NONE
-    and op.since[1] <= 90
+    and Need(*op.since, op.only).problem(VERSION, TARGET) is None
     and not op.internal
     and not any(s.form == "mem" for s in op.operands)
 )
@@ -113,7 +123,7 @@ def opcode(op: Op, rng: Random, fixed: Mapping[str, str] | None = None, variety:
         for m in _MOD.finditer(head[len(op.name) :]):
             text += _modifier(op, m, rng, fixed or {})
         for record, mods in ISA._candidates(text):
-            if record is op:
+            if record is op and _exists(op, mods):
                 return text, mods
     raise AssertionError(f"no legal modifiers found for {op.syntax}")
 
@@ -171,7 +181,9 @@ def _draw(op: Op, rng: Random, variety: int) -> tuple[Drawn, list[tuple[str, str
             names = [_register(op, types[n][0], rng, True) for n in spec.names]
             if names[0] == names[1]:
                 names[1] = "_"
-            parts.append("|".join(names) if rng.random() < 0.6 else names[0])
+            both = {spec.name: ir.Pair(ir.Sink(), ir.Sink())}
+            may = op.rule is None or op.rule(mods, both) is None
+            parts.append("|".join(names) if may and rng.random() < 0.6 else names[0])
         elif count:
             parts.append(
                 "{" + ", ".join(_distinct(op, type, count, rng) if written else _sources(op, type, count, rng)) + "}"
